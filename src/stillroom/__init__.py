@@ -1,0 +1,30 @@
+"""Stillroom distils the finished sessions of coding agents into memory that later sessions use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from stillroom.config import Settings, load_settings
+    from stillroom.errors import StillroomError
+    from stillroom.pipeline import PipelineReport, run_pipeline
+
+__all__ = ["PipelineReport", "Settings", "StillroomError", "load_settings", "run_pipeline"]
+
+_HOMES = {
+    "PipelineReport": "stillroom.pipeline",
+    "Settings": "stillroom.config",
+    "StillroomError": "stillroom.errors",
+    "load_settings": "stillroom.config",
+    "run_pipeline": "stillroom.pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:  # PEP 562: importing the package must cost next to nothing
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,244 @@
+"""Settings: read once, clamped, frozen. Every number has its unit in the name and its reason beside it.
+
+`config.toml` in `STILLROOM_HOME` (default `~/.stillroom`) may hold:
+
+    [memories]                     # Codex's keys and defaults (spec §9.1), and ours
+    extract_model = "openai-responses:gpt-5.6-luna"
+
+    [providers.local]              # any OpenAI-compatible server: models are then "local:NAME"
+    kind = "openai-chat"
+    base_url = "http://127.0.0.1:8080/v1"
+
+    [[sources]]                    # where sessions are; without any: Codex's own home
+    format = "codex"
+    root = "~/.codex"
+
+A value out of range is clamped, as Codex does. An unknown key is an error that names it.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from stillroom.errors import ConfigError
+
+Effort = Literal["minimal", "low", "medium", "high"]
+ExtractionInput = Literal["string", "evidence"]
+JailChoice = Literal["auto", "bwrap", "landlock", "seatbelt", "files"]
+RedactionStyle = Literal["typed", "codex"]
+ProviderKind = Literal["openai-responses", "openai-chat"]
+
+OFFLINE = "offline"
+"""The model name of the engine that needs no model."""
+
+
+class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[memories]` table."""
+
+    #: The feature switch. Codex has it under `[features]`; here it is on by default and never costs money by default.
+    enabled: bool = True
+    #: The memory folder; None: `STILLROOM_HOME/memories`.
+    root: str | None = None
+    disable_on_external_context: bool = False
+    generate_memories: bool = True
+    use_memories: bool = True
+    dedicated_tools: bool = False
+    max_raw_memories_for_consolidation: int = 256
+    max_unused_days: int = 30
+    max_rollout_age_days: int = 10
+    max_rollouts_per_startup: int = 2
+    min_rollout_idle_hours: int = 6
+    min_rate_limit_remaining_percent: int = 25
+    extract_model: str = OFFLINE
+    consolidation_model: str = OFFLINE
+    extract_effort: Effort = "low"
+    consolidation_effort: Effort = "medium"
+    #: Model calls in flight in phase 1.
+    extract_concurrency: int = 8
+    #: Tool calls of the consolidation agent that may run at once.
+    consolidation_concurrency: int = 1
+    extraction_input: ExtractionInput = "string"
+    redaction: RedactionStyle = "typed"
+    #: How the tools of the consolidation agent are confined; `auto`: the best that the machine has.
+    jail: JailChoice = "auto"
+
+
+_CLAMPS: dict[str, tuple[int, int]] = {
+    "max_raw_memories_for_consolidation": (1, 4096),
+    "max_unused_days": (0, 365),
+    "max_rollout_age_days": (0, 90),
+    "max_rollouts_per_startup": (1, 128),
+    "min_rollout_idle_hours": (1, 48),
+    "min_rate_limit_remaining_percent": (0, 100),
+    "extract_concurrency": (1, 64),
+    "consolidation_concurrency": (1, 16),
+}
+_ALIASES = {"no_memories_if_mcp_or_web_search": "disable_on_external_context"}
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server that speaks one of OpenAI's protocols, under a name of the user's."""
+
+    kind: ProviderKind
+    base_url: str
+    #: The environment variable with the key; None: no key is sent (a placeholder, where the protocol wants one).
+    api_key_env: str | None = None
+    #: Tokens; None: unknown, and the rollout is cut to `fallback_rollout_tokens`.
+    context_window: int | None = None
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A place where an agent stores sessions."""
+
+    format: Literal["codex"]
+    root: str
+
+
+class StageOne(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of phase 1 (spec §1.1)."""
+
+    lease_seconds: int = 3600
+    #: A third of the time that a missed heartbeat may cost before another process may steal the lease.
+    heartbeat_seconds: int = 90
+    retry_delay_seconds: int = 3600
+    #: Three failures, then only new activity in the thread revives it.
+    retries: int = 3
+    #: Newest threads looked at in one pass; keeps a pass short on a home with years of sessions.
+    thread_scan_limit: int = 5000
+    #: Rows removed in one pass, so that the pass stays short.
+    retention_batch: int = 200
+    #: Used when the model's window is unknown.
+    fallback_rollout_tokens: int = 150_000
+    #: Share of the effective window; the rest is for the prompt and the answer.
+    context_window_percent: int = 70
+    #: Providers count differently; 5 % of the window is never used.
+    effective_context_window_percent: int = 95
+    #: A line longer than this is cut while it is read (8 MiB).
+    max_line_bytes: int = 8 * 1024 * 1024
+    #: A reply longer than this is not a memory.
+    max_reply_tokens: int = 16_000
+    #: A model that has said nothing for this long has hung.
+    request_timeout_seconds: int = 300
+    #: Attempts for one call when the provider answers 429 or 5xx, with growing pauses.
+    request_attempts: int = 4
+
+
+class StageTwo(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of phase 2 (spec §1.1)."""
+
+    lease_seconds: int = 3600
+    heartbeat_seconds: int = 90
+    retry_delay_seconds: int = 3600
+    success_cooldown_seconds: int = 6 * 3600
+    retries: int = 3
+    max_diff_bytes: int = 4 * 1024 * 1024
+    extension_resource_days: int = 7
+    #: The agent's turn limits: a healthy run needs a few dozen requests.
+    max_requests: int = 120
+    max_tool_calls: int = 400
+    #: Input and output tokens of the whole run, cached ones counted in full.
+    max_total_tokens: int = 12_000_000
+    #: Requests in a row without a change in the staging folder before the run is stopped.
+    max_requests_without_progress: int = 40
+    max_run_seconds: int = 2400
+    #: Every tool's answer is cut here and says so (bytes).
+    max_tool_output_bytes: int = 32 * 1024
+    #: `memory_summary.md` at most, in tokens: what a session is later given is 2,500.
+    max_summary_tokens: int = 5000
+    #: `MEMORY.md` at most, in bytes; agents grep it, a larger one only hides things.
+    max_handbook_bytes: int = 1024 * 1024
+    #: Everything in the folder at most, in bytes.
+    max_folder_bytes: int = 64 * 1024 * 1024
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one pass needs to know. Build it with `load_settings`, or by hand in tests."""
+
+    home: Path
+    memories: Memories = Memories()
+    providers: dict[str, Provider] = {}
+    sources: tuple[Source, ...] = ()
+    stage_one: StageOne = StageOne()
+    stage_two: StageTwo = StageTwo()
+
+    @property
+    def root(self) -> Path:
+        """The memory folder."""
+        return Path(self.memories.root).expanduser() if self.memories.root else self.home / "memories"
+
+    @property
+    def database(self) -> Path:
+        return self.home / "state.sqlite3"
+
+    @property
+    def history(self) -> Path:
+        """The git directory of the memory folder: outside of what the consolidation agent can reach."""
+        return self.home / "history.git"
+
+    @property
+    def staging(self) -> Path:
+        """Where runs of phase 2 keep their copies of the folder."""
+        return self.home / "staging"
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    memories: Memories = Memories()
+    providers: dict[str, Provider] = {}
+    sources: tuple[Source, ...] = ()
+
+
+def default_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """`STILLROOM_HOME`, or `~/.stillroom`."""
+    return Path(environ.get("STILLROOM_HOME") or "~/.stillroom").expanduser()
+
+
+def codex_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """`CODEX_HOME`, or `~/.codex`."""
+    return Path(environ.get("CODEX_HOME") or "~/.codex").expanduser()
+
+
+def load_settings(
+    *, home: Path | None = None, root: Path | None = None, environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """Read `config.toml` under `home`. Raises `ConfigError` naming the file, the key and the value."""
+    home = (home or default_home(environ)).absolute()
+    parsed = _parse(home / "config.toml")
+    memories = clamp(parsed.memories)
+    if root is not None:
+        memories = msgspec.structs.replace(memories, root=str(root.absolute()))
+    sources = parsed.sources or (Source(format="codex", root=str(codex_home(environ))),)
+    return Settings(home=home, memories=memories, providers=parsed.providers, sources=sources)
+
+
+def clamp(memories: Memories) -> Memories:
+    """Bring every number into its range (spec §9.1: clamped, not rejected)."""
+    changes = {name: min(max(getattr(memories, name), low), high) for name, (low, high) in _CLAMPS.items()}
+    return msgspec.structs.replace(memories, **changes)
+
+
+def _parse(path: Path) -> _File:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return _File()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"`{path}` can't be read: {error}", hint="fix the file, or move it away") from error
+    try:
+        return msgspec.convert(_without_aliases(table), _File)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"`{path}`: {error}", hint="`docs/configuration.md` lists every key") from error
+
+
+def _without_aliases(table: dict[str, Any]) -> dict[str, Any]:
+    """Codex's old names; where both are given the canonical one wins."""
+    memories = table.get("memories")
+    if not isinstance(memories, dict):
+        return table
+    renamed = {_ALIASES.get(key, key): value for key, value in memories.items() if key in _ALIASES}
+    return {**table, "memories": {**renamed, **{k: v for k, v in memories.items() if k not in _ALIASES}}}

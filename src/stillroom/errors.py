@@ -1,0 +1,111 @@
+"""Every error that Stillroom raises on purpose.
+
+    StillroomError
+    ├── ConfigError             a setting can't be used
+    ├── StoreError              the state database
+    │   ├── StoreUnavailable    it can't be opened, or stays locked
+    │   └── NewerSchema         a newer Stillroom wrote it
+    ├── RolloutError            a session file can't be read
+    │   └── EmptyRollout        it holds no line
+    ├── WorkspaceError          the memory folder
+    │   ├── FolderRefused       it is a link, or not ours to write
+    │   ├── HistoryError        git said no
+    │   └── InvalidArtifacts    what the consolidator wrote breaks the format
+    ├── JailError               the sandbox of the consolidation agent
+    │   └── JailUnavailable     the asked level can't be had on this machine
+    └── ModelError              a language model
+        ├── ModelUnavailable    no answer: network, 5xx, time-out
+        ├── RateLimited         429
+        ├── ContextTooLong      the input doesn't fit its window
+        ├── ModelRefused        any other 4xx, or a refusal
+        └── InvalidReply        an answer that is not what the schema asks for
+
+Expected results ("nothing changed", "lease lost", "no output") are return values, not errors.
+
+    try:
+        report = await run_pipeline(settings)
+    except StillroomError as error:
+        print(error, error.hint)
+"""
+
+from __future__ import annotations
+
+
+class StillroomError(Exception):
+    """Something that Stillroom was asked to do can't be done."""
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").strip().splitlines()[0])
+        self.hint = hint
+
+
+class ConfigError(StillroomError):
+    """A setting has a value that can't be used."""
+
+
+class StoreError(StillroomError):
+    """The state database refused an operation."""
+
+
+class StoreUnavailable(StoreError):
+    """The state database can't be opened, or stays locked."""
+
+
+class NewerSchema(StoreError):
+    """A newer Stillroom wrote this state database."""
+
+
+class RolloutError(StillroomError):
+    """A session file can't be read."""
+
+
+class EmptyRollout(RolloutError):
+    """The session file holds no line."""
+
+
+class WorkspaceError(StillroomError):
+    """The memory folder can't be prepared or written."""
+
+
+class FolderRefused(WorkspaceError):
+    """The memory folder is a link, or is not ours to write."""
+
+
+class HistoryError(WorkspaceError):
+    """git refused an operation on the history of the memory folder."""
+
+
+class InvalidArtifacts(WorkspaceError):
+    """The consolidated files break their format."""
+
+
+class JailError(StillroomError):
+    """The sandbox of the consolidation agent failed."""
+
+
+class JailUnavailable(JailError):
+    """The asked level of the sandbox can't be had on this machine."""
+
+
+class ModelError(StillroomError):
+    """A language model could not be used."""
+
+
+class ModelUnavailable(ModelError):
+    """The model gave no answer: network, server error or time-out."""
+
+
+class RateLimited(ModelError):
+    """The provider answered 429."""
+
+
+class ContextTooLong(ModelError):
+    """The input does not fit the model's context window."""
+
+
+class ModelRefused(ModelError):
+    """The provider refused the request."""
+
+
+class InvalidReply(ModelError):
+    """The model's answer is not what the schema asks for."""

@@ -1,0 +1,40 @@
+"""What a call of a language model used. The door to the models writes it, the store keeps it."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+Phase = Literal["extract", "consolidate"]
+CallOutcome = Literal["ok", "invalid", "refused", "rate_limited", "context_too_long", "unavailable", "cancelled"]
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of one call. `cached` is part of `input`, `reasoning` is part of `output`."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to a model, failed ones too: a row of the spending table."""
+
+    at: int  #: seconds, when the call ended
+    phase: Phase
+    model: str  #: `provider:name`
+    outcome: CallOutcome
+    usage: Usage
+    thread_id: str | None = None
+    duration_ms: int = 0
+    cost_usd: float | None = None  #: None when the price is not known
+    error: str | None = None  #: redacted
+
+
+class SpendingLedger(Protocol):
+    """Who is told of every call."""
+
+    def record_call(self, call: ModelCall) -> None: ...

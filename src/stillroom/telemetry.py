@@ -1,0 +1,34 @@
+"""Metrics, through the OpenTelemetry API: names as Codex has them, with `stillroom` for `codex` (spec §1.12).
+
+Without an SDK installed by the host program every call is a no-op; the import is deferred so that it costs nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+METER = "stillroom"
+
+
+@cache
+def _meter() -> Any:  # the OpenTelemetry API is untyped where instruments are created by kind
+    from opentelemetry import metrics
+
+    return metrics.get_meter(METER)
+
+
+@cache
+def _instrument(kind: str, name: str, unit: str) -> Any:
+    return getattr(_meter(), f"create_{kind}")(name, unit=unit)
+
+
+def count(name: str, amount: int = 1, /, **tags: str) -> None:
+    """Add to a counter. Zero is not reported, as in Codex."""
+    if amount:
+        _instrument("counter", f"{METER}.{name}", "1").add(amount, tags)
+
+
+def record(name: str, value: float, /, *, unit: str = "1", **tags: str) -> None:
+    """Record one value of a histogram, e.g. a duration in `ms` or a number of tokens."""
+    _instrument("histogram", f"{METER}.{name}", unit).record(value, tags)

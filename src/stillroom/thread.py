@@ -1,0 +1,41 @@
+"""A thread: one agent session, whole. Readers make it, the store keeps it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+MemoryMode = Literal["enabled", "disabled", "polluted"]
+"""Only `enabled` threads are extracted or selected (spec §4.3)."""
+
+
+class Thread(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a thread without reading its body."""
+
+    thread_id: str
+    #: Which agent recorded it: `codex`, `claude-code`, …
+    agent: str
+    #: The rollout on disk. For Codex the logical `.jsonl` path, even when only `.jsonl.zst` exists.
+    rollout_path: str
+    #: How the session was started: `cli`, `vscode`, `exec`, …, as Codex stores it.
+    source: str
+    cwd: str
+    created_at_ms: int
+    updated_at_ms: int
+    title: str = ""
+    #: First words of the user; a thread without any is never extracted.
+    preview: str = ""
+    memory_mode: MemoryMode = "enabled"
+    archived: bool = False
+    parent_thread_id: str | None = None
+    git_branch: str | None = None
+    git_sha: str | None = None
+    git_origin_url: str | None = None
+    cli_version: str | None = None
+    model_provider: str | None = None
+
+    @property
+    def updated_at(self) -> int:
+        """Whole seconds, the unit of every watermark."""
+        return self.updated_at_ms // 1000

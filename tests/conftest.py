@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, max_examples=60)
+settings.load_profile("default")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test sees the homes, keys or settings of whoever runs it."""
+    empty = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(("STILLROOM_", "CODEX_", "OPENAI_", "ANTHROPIC_", "GIT_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(empty))

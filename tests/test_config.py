@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stillroom.config import Memories, load_settings
+from stillroom.errors import ConfigError
+
+
+def write(home: Path, text: str) -> Path:
+    (home / "config.toml").write_text(text, encoding="utf-8")
+    return home
+
+
+def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
+    settings = load_settings(home=tmp_path, environ={"CODEX_HOME": "/codex"})
+    assert settings.memories == Memories()
+    assert settings.root == tmp_path / "memories"
+    assert [(source.format, source.root) for source in settings.sources] == [("codex", "/codex")]
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "taken"),
+    [
+        ("max_raw_memories_for_consolidation", 0, 1),
+        ("max_raw_memories_for_consolidation", 5000, 4096),
+        ("max_unused_days", -1, 0),
+        ("max_unused_days", 1000, 365),
+        ("max_rollout_age_days", -5, 0),
+        ("max_rollout_age_days", 91, 90),
+        ("max_rollouts_per_startup", 0, 1),
+        ("max_rollouts_per_startup", 1000, 128),
+        ("min_rollout_idle_hours", 0, 1),
+        ("min_rollout_idle_hours", 100, 48),
+        ("min_rate_limit_remaining_percent", -1, 0),
+        ("min_rate_limit_remaining_percent", 101, 100),
+    ],
+)
+def test_numbers_out_of_range_are_clamped(tmp_path: Path, key: str, given: int, taken: int) -> None:
+    settings = load_settings(home=write(tmp_path, f"[memories]\n{key} = {given}\n"))
+    assert getattr(settings.memories, key) == taken
+
+
+def test_the_old_name_of_a_key_is_accepted_and_the_canonical_one_wins(tmp_path: Path) -> None:
+    old = "no_memories_if_mcp_or_web_search = true\n"
+    assert load_settings(home=write(tmp_path, f"[memories]\n{old}")).memories.disable_on_external_context
+    both = write(tmp_path, f"[memories]\ndisable_on_external_context = false\n{old}")
+    assert not load_settings(home=both).memories.disable_on_external_context
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[memories]\nmax_rollouts = 3\n", "max_rollouts"),
+        ('[memories]\nmax_unused_days = "ten"\n', "memories.max_unused_days"),
+        ("[memories\n", "config.toml"),
+        ("memories = 3\n", "memories"),
+    ],
+)
+def test_a_bad_file_is_an_error_that_names_the_place(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(ConfigError, match=named.replace(".", r"\.")):
+        load_settings(home=write(tmp_path, text))
