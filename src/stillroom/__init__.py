@@ -9,16 +9,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from stillroom.config import Settings, load_settings
     from stillroom.errors import StillroomError
-    from stillroom.pipeline import PipelineReport, run_pipeline
 
-__all__ = ["PipelineReport", "Settings", "StillroomError", "load_settings", "run_pipeline"]
+__all__ = ["Settings", "StillroomError", "load_settings"]
 
 _HOMES = {
-    "PipelineReport": "stillroom.pipeline",
     "Settings": "stillroom.config",
     "StillroomError": "stillroom.errors",
     "load_settings": "stillroom.config",
-    "run_pipeline": "stillroom.pipeline",
 }
 
 
