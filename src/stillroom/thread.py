@@ -39,3 +39,12 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     def updated_at(self) -> int:
         """Whole seconds, the unit of every watermark."""
         return self.updated_at_ms // 1000
+
+
+class FileStamp(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session file looked when it was last read: an equal stamp means that nothing is to be done."""
+
+    size: int  #: bytes
+    mtime_ns: int
+    #: Bytes already looked at for metadata; a grown file is read from here.
+    offset: int = 0
