@@ -1,0 +1,61 @@
+# Everything a newcomer needs: `make demo` and `make test`. `make help` lists the rest.
+# Uses uv when it is there, `python -m venv` with pip when not.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+UV     := $(shell command -v uv 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow interop check format bench docs dist clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+$(READY): pyproject.toml
+ifdef UV
+	@echo "setting up $(VENV) with uv"
+	@uv venv --quiet --clear --python $(PYTHON) $(VENV)
+	@uv pip install --quiet --python $(BIN)/python --editable . --group dev
+else
+	@echo "setting up $(VENV) with venv and pip"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install --quiet --editable . --group dev
+endif
+	@touch $@
+
+demo: $(READY)  ## distil the sessions that ship with the project into a throw-away home
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+
+test: $(READY)  ## the unit tests, under a minute
+	@$(BIN)/python -m pytest
+
+slow: $(READY)  ## the tests that take longer: kill at every step, many processes, large files
+	@$(BIN)/python -m pytest -m slow
+
+interop: $(READY)  ## the tests against real clients from npm
+	@$(BIN)/python -m pytest -m interop -rs
+
+check: $(READY)  ## format, lint, types, who may import whom, docs in step
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY)  ## format and fix what can be fixed
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## every figure, paired, medians; writes docs/benchmarks.md
+	@$(BIN)/python -m bench
+
+docs: $(READY)  ## write the generated reference
+	@$(BIN)/python docs/generate.py
+
+dist: $(READY)  ## a wheel and an sdist, each tried in an empty environment
+	@sh examples/try_dist.sh $(BIN)/python
+
+clean:  ## remove what make made
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,3 @@
+from stillroom.cli import main
+
+main()

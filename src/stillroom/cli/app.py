@@ -1,0 +1,43 @@
+"""The tree of commands, and what becomes of their errors.
+
+Exit codes: 0 done, or nothing to do; 1 something failed and the report says what; 2 the command line or the settings
+can't be used; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from stillroom import __version__
+from stillroom.cli.output import print_error
+from stillroom.errors import ConfigError, StillroomError
+
+app = App(
+    name="stillroom",
+    version=__version__,
+    help="Distils the finished sessions of coding agents into memory that later sessions use.",
+    help_format="markdown",
+)
+app.command("stillroom.cli.run:run_command", name="run")
+
+
+def run_command(tokens: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        result = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        print_error(str(error), hint="`stillroom --help` lists the commands")
+        return 2
+    except ConfigError as error:
+        print_error(str(error), hint=error.hint)
+        return 2
+    except StillroomError as error:
+        print_error(str(error), hint=error.hint)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; nothing is left half done, the next run goes on from here", file=sys.stderr)
+        return 130
+    return result if isinstance(result, int) else 0

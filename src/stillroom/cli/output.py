@@ -1,0 +1,23 @@
+"""How Stillroom speaks: data on stdout, people on stderr, colour only on a terminal that wants it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from rich.console import Console
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """A console on stderr by default. `NO_COLOR` and redirection are respected by rich."""
+    return Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
+
+
+def print_error(message: str, *, hint: str | None = None) -> None:
+    """`error: …`, and below it what to do."""
+    out = console()
+    out.print("[bold red]error:[/] ", end="")
+    out.print(message, markup=False)
+    if hint:
+        out.print("[bold]hint:[/] ", end="")
+        out.print(hint, markup=False)

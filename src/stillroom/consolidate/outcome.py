@@ -1,0 +1,63 @@
+"""How a consolidation can end: a closed union. The names are Codex's metric tags (spec §1.5)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+SkipReason = Literal["skipped_retry_unavailable", "skipped_cooldown", "skipped_running", "skipped_no_input"]
+FailureStatus = Literal[
+    "failed_claim",
+    "failed_prepare_workspace",
+    "failed_sandbox_policy",
+    "failed_load_stage1_outputs",
+    "failed_sync_workspace_inputs",
+    "failed_workspace_status",
+    "failed_workspace_diff_file",
+    "failed_spawn_agent",
+    "failed_agent",
+    "failed_invalid_artifacts",
+    "failed_confirm_ownership",
+    "failed_workspace_commit",
+]
+
+
+class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="skipped"):
+    """Nothing was done, and that is normal."""
+
+    status: SkipReason
+    until: int | None = None  #: seconds; when it may run again
+
+
+class NoChanges(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="no_changes"):
+    """The folder already says what the inputs say: no agent, success."""
+
+    inputs: int
+    status: Literal["succeeded_no_workspace_changes"] = "succeeded_no_workspace_changes"
+
+
+class Consolidated(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="consolidated"):
+    """The folder was rewritten and committed."""
+
+    inputs: int
+    engine: str  #: `offline`, or the model's name
+    jail: str | None  #: the level that confined the agent's tools; None: no agent
+    changed: tuple[str, ...]  #: `A|M|D path` against the previous baseline
+    written: tuple[str, ...]
+    deleted: tuple[str, ...]
+    kept_for_user: tuple[str, ...]  #: changed by a person meanwhile, taken up next time
+    warnings: tuple[str, ...]
+    commit: str | None
+    status: Literal["succeeded"] = "succeeded"
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="failed"):
+    """The folder is as it was; the job waits for its next try."""
+
+    status: FailureStatus
+    reason: str
+    retry_at: int | None = None  #: seconds
+
+
+Phase2Report = Skipped | NoChanges | Consolidated | Failed
