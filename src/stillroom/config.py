@@ -157,6 +157,30 @@ class StageTwo(msgspec.Struct, frozen=True, kw_only=True):
     max_folder_bytes: int = 64 * 1024 * 1024
 
 
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of reading and rendering session files; no user needs to change them."""
+
+    #: One read of a long line. Large enough that Python's share vanishes, small beside the memory bound.
+    chunk_bytes: int = 1024 * 1024
+    #: A run of base64 letters this long inside a long line is data that tells a model nothing.
+    blob_run_bytes: int = 4096
+    #: What is kept of a huge string in a long line, at each end.
+    string_end_bytes: int = 256 * 1024
+    #: Bytes of a new file that are read for identity and preview: the first line alone may hold 100 KB of instructions.
+    head_bytes: int = 1024 * 1024
+    #: Bytes at the end of a file in which the last timestamp is looked for.
+    tail_window_bytes: int = 256 * 1024
+    #: Characters of the first user message that name a thread in lists.
+    preview_chars: int = 200
+    #: Text beyond each end of a cut that is redacted and then dropped, so that no half of a secret stays at the seam.
+    seam_guard_bytes: int = 32 * 1024
+    #: Held at each seam in all; above the guard because redaction may shrink the text.
+    seam_margin_bytes: int = 128 * 1024
+
+
+READING = Reading()
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that one pass needs to know. Build it with `load_settings`, or by hand in tests."""
 

@@ -1,0 +1,105 @@
+"""What is taken out of a kept item: instructions posing as user messages (spec §7), our own memory, inline images."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+MEMORY_TAG = b"stillroom-memory"
+# Memory that was shown to a session must not become evidence for the same memory.
+_MEMORY_BLOCK = re.compile(r"<stillroom-memory\b[^>]*>.*?</stillroom-memory\s*>", re.DOTALL)
+# A tool's output may have been cut by the client before the closing tag.
+_OPEN_MEMORY_BLOCK = re.compile(r"<stillroom-memory\b.*\Z", re.DOTALL)
+_EXCLUDED = (("# agents.md instructions", "</instructions>"), ("<skill>", "</skill>"))
+_IMAGE = re.compile(
+    rb"data:[\w.+-]{1,80}/[\w.+-]{1,80}(?:;[\w=.+-]{1,80}){0,8};base64,"
+    rb"(?:\[blob: (?P<squeezed>\d+) bytes\]|(?P<text>[A-Za-z0-9+/=_-]{64,}))"
+)
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+
+
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_parts = msgspec.json.Decoder(list[msgspec.Raw])
+_part = msgspec.json.Decoder(_Part)
+
+
+def is_excluded(text: str) -> bool:
+    """Whether a text part of a user message is project instructions or a skill: it starts and ends as those do."""
+    folded = text.strip().lower()
+    return any(folded.startswith(start) and folded.endswith(end) for start, end in _EXCLUDED)
+
+
+def without_instructions(raw: bytes) -> bytes | None:
+    """A user message without its excluded parts; the same bytes if it has none, None if nothing is left."""
+    message = _object.decode(raw)
+    try:
+        parts = _parts.decode(message.get("content", b"[]"))
+    except msgspec.DecodeError:
+        return raw
+    kept = [part for part in parts if not _excluded_part(part)]
+    if not kept:
+        return None
+    if len(kept) == len(parts):
+        return raw
+    message["content"] = msgspec.Raw(b"[" + b",".join(map(bytes, kept)) + b"]")
+    return msgspec.json.encode(message)
+
+
+def without_memory(raw: bytes, *, user: bool) -> bytes | None:
+    """An item without the memory that Stillroom showed to the session; None if nothing else was in it.
+
+    An opening tag without its end takes the rest of the string with it, except in a user's message: there it is
+    somebody's own words about the tag.
+    """
+    if MEMORY_TAG not in raw:
+        return raw
+    before = msgspec.json.decode(raw)
+    after = _strip(before, user=user)
+    if after == before:
+        return raw
+    if isinstance(after, dict) and after.get("type") == "message":
+        content = [part for part in after.get("content") or () if not _blank(part)]
+        if not content:
+            return None
+        after["content"] = content
+    return msgspec.json.encode(after)
+
+
+def without_images(raw: bytes) -> tuple[bytes, int]:
+    """An item with its inline images replaced by their sizes, and how many there were."""
+    if b";base64," not in raw:
+        return raw, 0
+    return _IMAGE.subn(_image_note, raw)
+
+
+def _excluded_part(raw: msgspec.Raw) -> bool:
+    try:
+        part = _part.decode(raw)
+    except msgspec.DecodeError:
+        return False
+    return part.type == "input_text" and is_excluded(part.text)
+
+
+def _strip(value: object, *, user: bool) -> object:
+    if isinstance(value, str):
+        text = _MEMORY_BLOCK.sub("", value)
+        return text if user else _OPEN_MEMORY_BLOCK.sub("", text)
+    if isinstance(value, list):
+        return [_strip(entry, user=user) for entry in value]
+    if isinstance(value, dict):
+        return {key: _strip(entry, user=user) for key, entry in value.items()}
+    return value
+
+
+def _blank(part: object) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("text"), str) and not part["text"].strip()
+
+
+def _image_note(match: re.Match[bytes]) -> bytes:
+    size = int(match["squeezed"]) if match["squeezed"] else len(match["text"])
+    return b"[image omitted: %d bytes]" % size

@@ -1,0 +1,19 @@
+"""One record of a session that may feed memory."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A `ResponseItem` as the agent stored it; `raw` is valid JSON in valid UTF-8."""
+
+    #: `message`, `function_call`, … (spec §5.3).
+    type: str
+    #: Of messages only.
+    role: str | None
+    #: The payload: the bytes of the file, or rewritten where something was taken out.
+    raw: bytes
+    timestamp_ms: int | None
+    #: In the file, from 1.
+    line_no: int

@@ -1,0 +1,96 @@
+"""Lines of a session file, plain or zstd, at constant memory however long a line is."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from stillroom.config import READING, Reading
+from stillroom.rollouts.squeeze import Squeezer
+from stillroom.rollouts.stats import ReadStats
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+BOM = b"\xef\xbb\xbf"
+BROKEN_ARCHIVE = (zstd.ZstdError, EOFError)
+
+
+def stored_path(path: Path) -> Path:
+    """The file that holds the rollout `path`: the plain one, else its compressed form. Neither: `path`."""
+    if path.suffix == ".zst" or path.exists():
+        return path
+    compressed = path.with_name(path.name + ".zst")
+    return compressed if compressed.exists() else path
+
+
+def open_stored(path: Path, *, reading: Reading = READING) -> BinaryIO:
+    """Open a rollout for reading; the text of a `.zst` file. Raises `OSError`."""
+    path = stored_path(path)
+    if path.suffix == ".zst":
+        return io.BufferedReader(cast("io.RawIOBase", zstd.ZstdFile(path)), reading.chunk_bytes)
+    return open(path, "rb", buffering=reading.chunk_bytes)
+
+
+def read_lines(
+    file: BinaryIO,
+    stats: ReadStats,
+    *,
+    max_line_bytes: int,
+    wanted: Callable[[bytes], bool] = lambda _: True,
+    reading: Reading = READING,
+) -> Iterator[bytes]:
+    """Yield the lines that are not blank, counting into `stats`; `stats.lines` is the number of the line at hand.
+
+    A line over `max_line_bytes` is squeezed while it is read, or, when `wanted` says no to its beginning, passed over.
+    One that can't be squeezed below the limit counts as bad. When the last line has no newline, `stats.torn` is set
+    before it is yielded.
+    """
+    readline = file.readline
+    try:
+        while line := readline(max_line_bytes):
+            stats.lines += 1
+            stats.bytes += len(line)
+            if line[-1] != 10:
+                if len(line) == max_line_bytes:
+                    squeezed = _long_line(file, line, stats, wanted=wanted(line[:4096]), reading=reading)
+                    if squeezed is None:
+                        continue
+                    line = squeezed
+                else:
+                    stats.torn = True
+            if stats.lines == 1 and line.startswith(BOM):
+                line = line[len(BOM) :]
+            if line.isspace():
+                continue
+            yield line
+    except BROKEN_ARCHIVE as error:
+        stats.broken = str(error)
+
+
+def _long_line(file: BinaryIO, first: bytes, stats: ReadStats, *, wanted: bool, reading: Reading) -> bytes | None:
+    """The squeezed line, or None where it is not wanted or can't be had. The file stands after the line."""
+    stats.long_lines += 1
+    squeezer = Squeezer(limit=len(first), reading=reading) if wanted else None
+    total = 0
+    chunk = first
+    while chunk:
+        total += len(chunk)
+        if squeezer is not None and not squeezer.overflowed:
+            squeezer.feed(chunk)
+        if chunk[-1] == 10:
+            break
+        chunk = file.readline(reading.chunk_bytes)
+    else:
+        stats.torn = True
+    stats.bytes += total - len(first)
+    squeezed = squeezer.finish() if squeezer is not None else None
+    stats.cut_bytes += total - len(squeezed or b"")
+    if wanted and squeezed is None and not stats.torn:
+        stats.bad_lines += 1
+    return squeezed

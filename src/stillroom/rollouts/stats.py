@@ -1,0 +1,40 @@
+"""What reading a session file showed, beside its items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stillroom.thread import MemoryMode
+
+
+@dataclass(slots=True)
+class ReadStats:
+    """Counted while a file is read; complete when the iteration has ended."""
+
+    #: Of the file's text, after decompression.
+    bytes: int = 0
+    lines: int = 0
+    kept: int = 0
+    #: Lines that could not be parsed, and were skipped.
+    bad_lines: int = 0
+    #: Lines over the limit.
+    long_lines: int = 0
+    #: Bytes of long lines that were taken out, whether the rest could be used or not.
+    cut_bytes: int = 0
+    #: Inline images that were replaced by their size.
+    images: int = 0
+    #: Kinds of lines and items that this version does not know.
+    unknown: dict[str, int] = field(default_factory=dict)
+    #: From the last `session_meta` line that has one.
+    memory_mode: MemoryMode | None = None
+    last_cwd: str | None = None
+    #: The last line has no newline yet: its writer is alive, or died.
+    torn: bool = False
+    #: Why reading ended before the end of the file, e.g. a damaged archive.
+    broken: str | None = None
+
+    def count_unknown(self, kind: str) -> None:
+        """Remember that `kind` was met; hostile files can't make the table grow without end."""
+        kind = kind[:80]
+        if kind in self.unknown or len(self.unknown) < 100:
+            self.unknown[kind] = self.unknown.get(kind, 0) + 1
