@@ -1,0 +1,69 @@
+"""Who speaks in a message: a client also puts its own texts into user messages."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+Speaker = Literal["user", "assistant", "agent", "harness"]
+"""`agent`: another agent's message; `harness`: text that the client put in a user message."""
+
+_HARNESS = re.compile(
+    r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|hook_[a-z_]+|user_shell_command|rollout_budget"
+    r"|system-reminder|permissions|collaboration_mode|apps_instructions|skills_instructions|skill)\b"
+    r"|# AGENTS\.md instructions)",
+    re.IGNORECASE,
+)
+_AGENT = re.compile(r"\s*(?:<subagent_notification>|Message Type:.*\n\s*Task name:.*\n\s*Sender:.*\n\s*Payload:)")
+
+
+class Part(msgspec.Struct):
+    """One part of a message's content."""
+
+    type: str = ""
+    text: str | None = None
+
+
+class _Metadata(msgspec.Struct):
+    content_item_kinds: list[str] | None = None
+
+
+class Message(msgspec.Struct):
+    """The fields of a `message` item that tell who says what."""
+
+    role: str = ""
+    content: list[Part] | str = ""
+    phase: str | None = None
+    internal_chat_message_metadata_passthrough: _Metadata | None = None
+
+
+def speeches(message: Message) -> list[tuple[Speaker, str]]:
+    """What is said in a message; neighbouring parts of one speaker are joined by a newline."""
+    parts = [Part("input_text", message.content)] if isinstance(message.content, str) else message.content
+    metadata = message.internal_chat_message_metadata_passthrough
+    kinds = metadata.content_item_kinds if metadata is not None else None
+    said: list[tuple[Speaker, str]] = []
+    for number, part in enumerate(parts):
+        if not part.text or not part.text.strip():
+            continue
+        kind = kinds[number] if kinds is not None and len(kinds) == len(parts) else ""
+        who = _speaker(message.role, part.text, kind)
+        if said and said[-1][0] == who:
+            said[-1] = (who, said[-1][1] + "\n" + part.text)
+        else:
+            said.append((who, part.text))
+    return said
+
+
+def _speaker(role: str, text: str, kind: str) -> Speaker:
+    if role == "assistant":
+        return "assistant"
+    if role != "user":
+        return "harness"
+    if kind.startswith("user."):
+        return "user"
+    if kind.startswith("multi_agent.") or _AGENT.match(text):
+        return "agent"
+    return "harness" if kind not in ("", "unknown") or _HARNESS.match(text) else "user"
