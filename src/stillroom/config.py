@@ -155,6 +155,16 @@ class StageTwo(msgspec.Struct, frozen=True, kw_only=True):
     max_handbook_bytes: int = 1024 * 1024
     #: Everything in the folder at most, in bytes.
     max_folder_bytes: int = 64 * 1024 * 1024
+    #: One file at most, in bytes; a larger one of the user's stays in the folder, unseen by the agent and the history.
+    max_file_bytes: int = 16 * 1024 * 1024
+    #: Folders inside folders; the format needs three, and every level costs a descriptor while it is read.
+    max_folder_depth: int = 24
+    #: `MEMORY.md` that loses more than this share though no input went away has probably collapsed.
+    max_handbook_shrink_percent: int = 34
+    #: Entries that are none of ours before a folder counts as somebody else's.
+    max_unrelated_entries: int = 3
+    #: git answers in milliseconds; this long means a hung disk.
+    git_timeout_seconds: int = 120
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
