@@ -1,0 +1,1 @@
+"""The memory folder: artifacts, baseline, bounded diff, validation, swap."""

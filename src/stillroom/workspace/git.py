@@ -1,0 +1,183 @@
+"""The `git` program as a store of objects, deaf to every configuration but ours.
+
+git never sees the memory folder: we read the files and hand it their content. So no attribute, ignore rule, filter,
+hook, nested repository or `.git` that somebody puts into the folder can mean anything.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from stillroom.errors import HistoryError
+from stillroom.workspace.tree import DEFAULTS, Entry
+
+BRANCH = "refs/heads/main"
+AUTHOR = "Stillroom <noreply@stillroom.invalid>"
+#: git's name for a tree without entries.
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n"
+#: The highest precedence there is: attributes from a tree or a machine say nothing.
+_ATTRIBUTES = "* !text !eol !ident !filter !diff !working-tree-encoding !export-subst\n"
+_OPTIONS = (
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.autocrlf=false"),
+    *("-c", "core.attributesFile=/dev/null"),
+    *("-c", "core.quotePath=false"),
+    *("-c", "core.logAllRefUpdates=false"),
+    *("-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false"),
+    *("-c", "protocol.allow=never"),
+)
+_PATCH = (
+    *("diff-tree", "-r", "-p", "--no-commit-id", "--full-index", "--no-renames", "--text", "--unified=3", "--no-color"),
+    *("--no-ext-diff", "--no-textconv", "--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"),
+)
+
+
+class Content(NamedTuple):
+    """A file on its way into a commit."""
+
+    data: bytes
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One bare repository. With `borrow`, objects of another one are read, never written."""
+
+    git_dir: Path
+    borrow: Path | None = None
+
+    def create(self) -> None:
+        """Lay out an empty repository; harmless on an existing one."""
+        for folder in ("objects", "refs/heads", "info"):
+            (self.git_dir / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.git_dir.chmod(0o700)
+        for name, text in (("config", _CONFIG), ("info/attributes", _ATTRIBUTES), ("HEAD", f"ref: {BRANCH}\n")):
+            (self.git_dir / name).write_text(text, encoding="utf-8", newline="\n")
+
+    def head(self) -> str | None:
+        """The commit at the tip; None when there is none, or git can't find one."""
+        answer = self._call("rev-parse", "--verify", "--quiet", f"{BRANCH}^{{commit}}")
+        return answer.stdout.decode("ascii").strip() if answer.returncode == 0 else None
+
+    def loads(self) -> bool:
+        """Whether the tip is a commit whose trees can be read."""
+        return self.git_dir.is_dir() and self._call("ls-tree", "-r", "--name-only", "HEAD").returncode == 0
+
+    def entries(self, commit: str) -> dict[str, Entry]:
+        """Every file of a commit or tree."""
+        found: dict[str, Entry] = {}
+        for record in self.run("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
+            if record:
+                about, _, path = record.partition(b"\t")
+                mode, _, blob = about.split(b" ")
+                found[os.fsdecode(path)] = Entry(blob.decode("ascii"), mode == b"100755")
+        return found
+
+    def blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """Contents by object id. Raises `HistoryError` when one is missing."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        answer = self.run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in wanted).encode("ascii"))
+        contents: dict[str, bytes] = {}
+        at = 0
+        for blob in wanted:
+            end = answer.index(b"\n", at)
+            about = answer[at:end].split(b" ")
+            if len(about) != 3:
+                raise HistoryError(f"`{self.git_dir}` has lost the object {blob}")
+            size = int(about[2])
+            contents[blob] = answer[end + 1 : end + 1 + size]
+            at = end + 1 + size + 1
+        return contents
+
+    def commit(self, changes: Mapping[str, Content | None], *, parent: str | None, message: str, now: int) -> str:
+        """Put one commit on top of `parent` and move the branch to it; None removes a path."""
+        text = message.encode("utf-8", "replace")
+        stream = [f"commit {BRANCH}\nauthor {AUTHOR} {now} +0000\ncommitter {AUTHOR} {now} +0000\n".encode("ascii")]
+        stream.append(b"data %d\n%s\n" % (len(text), text))
+        if parent is not None:
+            stream.append(f"from {parent}\n".encode("ascii"))
+        # Removals first: a folder may take the place of a file.
+        stream += [b"D %s\n" % _quoted(path) for path, content in sorted(changes.items()) if content is None]
+        for path, content in sorted(changes.items()):
+            if content is not None:
+                mode = b"100755" if content.executable else b"100644"
+                stream.append(b"M %s inline %s\ndata %d\n" % (mode, _quoted(path), len(content.data)))
+                stream += [content.data, b"\n"]
+        stream.append(b"done\n")
+        self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=b"".join(stream))
+        head = self.head()
+        if head is None:
+            raise HistoryError(f"git wrote no commit to `{self.git_dir}`")
+        return head
+
+    def patch(self, old: str, new: str) -> bytes:
+        """The unified diff between two trees, as git writes it."""
+        return self.run(*_PATCH, old, new)
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Run one git command. Raises `HistoryError` with git's own words."""
+        done = self._call(*arguments, stdin=stdin)
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip()[-500:]
+            raise HistoryError(f"`git {arguments[0]}` failed with {done.returncode}: {said}")
+        return done.stdout
+
+    def _call(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        git = shutil.which("git")
+        if git is None:
+            raise HistoryError("the program `git` is not on the PATH", hint="install git")
+        timeout = DEFAULTS.git_timeout_seconds
+        try:
+            return subprocess.run(
+                [git, *_OPTIONS, *arguments],
+                input=stdin,
+                capture_output=True,
+                timeout=timeout,
+                env=self._environment(),
+                cwd="/",
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise HistoryError(f"`git {arguments[0]}` took more than {timeout} s") from error
+        except OSError as error:
+            raise HistoryError(f"`git` can't be started: {error.strerror}") from error
+
+    def _environment(self) -> dict[str, str]:
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+            "HOME": os.devnull,
+            "XDG_CONFIG_HOME": os.devnull,
+            "GIT_DIR": str(self.git_dir),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+        if self.borrow is not None:
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(self.borrow / "objects")
+        return environment
+
+
+def _quoted(path: str) -> bytes:
+    """A path as fast-import wants it."""
+    raw = os.fsencode(path)
+    if raw.isascii() and raw.decode("ascii").isprintable() and b'"' not in raw and b"\\" not in raw:
+        return raw
+    escaped = b"".join(b"\\%03o" % byte if byte < 32 or byte in b'"\\' or byte > 126 else bytes([byte]) for byte in raw)
+    return b'"%s"' % escaped

@@ -1,0 +1,278 @@
+"""Reads and writes below one folder without ever following a link out of it.
+
+Everything is opened relative to directory descriptors with `O_NOFOLLOW`: a link that appears between two system calls
+is refused, not followed. Paths are slash-separated and relative; names that are not UTF-8 keep their bytes
+(`surrogateescape`). `.git`, what the desktop leaves behind, our own temporary files and the diff file are not seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from stillroom.config import StageTwo
+from stillroom.errors import FolderRefused, WorkspaceError
+
+DEFAULTS = StageTwo()
+DIFF_FILE = "phase2_workspace_diff.md"
+TEMPORARY_PREFIX = ".stillroom-tmp-"
+_UNSEEN = frozenset({".git", ".ds_store", "thumbs.db"})
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Without `O_NONBLOCK` opening a named pipe waits for a writer.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Visit = Callable[[str, bytes, "Entry"], None]
+
+
+class Entry(NamedTuple):
+    """A regular file as the baseline knows it."""
+
+    blob: str  #: git's object id of the content
+    executable: bool
+
+    @property
+    def mode(self) -> str:
+        return "100755" if self.executable else "100644"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a folder holds."""
+
+    files: dict[str, Entry] = field(default_factory=dict)
+    links: list[str] = field(default_factory=list)
+    #: Pipes, sockets, devices, and what lies too deep: never read, never copied.
+    odd: list[str] = field(default_factory=list)
+    #: Files over `max_file_bytes`: left where they are, unseen by the agent.
+    too_large: list[str] = field(default_factory=list)
+
+
+def blob_id(data: bytes) -> str:
+    """Git's name for this content."""
+    digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
+
+
+def shown(path: str) -> str:
+    """A path for people and prompts: one line, valid UTF-8."""
+    text = os.fsencode(path).decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+@contextmanager
+def opened(root: Path) -> Iterator[int]:
+    """A descriptor of the folder itself; a link or anything but a folder is refused."""
+    try:
+        descriptor = os.open(root, _DIRECTORY)
+    except OSError as error:
+        raise FolderRefused(f"`{root}` can't be opened as a folder: {error.strerror}") from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def scan(root: Path, *, limits: StageTwo, visit: Visit | None = None) -> Scan:
+    """List and hash every regular file. `visit` gets each content once, in path order within a folder.
+
+    Raises `WorkspaceError` when something can't be read or the whole is over `max_folder_bytes`.
+    """
+    found = Scan()
+    with opened(root) as descriptor:
+        _Walk(found, limits, visit).folder(descriptor, "", 0)
+    return found
+
+
+class _Walk:
+    def __init__(self, found: Scan, limits: StageTwo, visit: Visit | None) -> None:
+        self.found = found
+        self.limits = limits
+        self.visit = visit
+        self.total = 0
+
+    def folder(self, descriptor: int, prefix: str, depth: int) -> None:
+        with os.scandir(descriptor) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+        for entry in entries:
+            path = prefix + entry.name
+            if unseen(path):
+                continue
+            if entry.is_symlink():
+                self.found.links.append(path)
+            elif entry.is_dir(follow_symlinks=False):
+                if depth >= self.limits.max_folder_depth:
+                    self.found.odd.append(path)
+                    continue
+                with naming(path, "read"):
+                    child = os.open(entry.name, _DIRECTORY, dir_fd=descriptor)
+                try:
+                    self.folder(child, path + "/", depth + 1)
+                finally:
+                    os.close(child)
+            elif entry.is_file(follow_symlinks=False):
+                self.file(descriptor, entry.name, path)
+            else:
+                self.found.odd.append(path)
+
+    def file(self, descriptor: int, name: str, path: str) -> None:
+        with naming(path, "read"):
+            got = _read(descriptor, name, max_bytes=self.limits.max_file_bytes)
+        if got is None:
+            self.found.too_large.append(path)
+            return
+        data, executable = got
+        self.total += len(data)
+        if self.total > self.limits.max_folder_bytes:
+            raise WorkspaceError(
+                f"the folder holds more than {self.limits.max_folder_bytes} bytes",
+                hint="move large files out of the memory folder",
+            )
+        entry = Entry(blob_id(data), executable)
+        self.found.files[path] = entry
+        if self.visit is not None:
+            self.visit(path, data, entry)
+
+
+def unseen(path: str) -> bool:
+    """Whether this path is none of the memory's business."""
+    name = path.rpartition("/")[2]
+    return name.lower() in _UNSEEN or ("/" not in path and (path == DIFF_FILE or path.startswith(TEMPORARY_PREFIX)))
+
+
+def names(descriptor: int) -> set[str]:
+    """What an open folder holds."""
+    with os.scandir(descriptor) as listing:
+        return {entry.name for entry in listing}
+
+
+def links_below(descriptor: int, prefix: str = "", depth: int = 0) -> Iterator[tuple[int, str, str]]:
+    """Every link down to `max_folder_depth`: the descriptor of the folder it is in, its name, its path."""
+    with os.scandir(descriptor) as listing:
+        entries = sorted(listing, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.is_symlink():
+            yield descriptor, entry.name, prefix + entry.name
+        elif entry.is_dir(follow_symlinks=False) and depth < DEFAULTS.max_folder_depth and not unseen(entry.name):
+            with naming(prefix + entry.name, "read"):
+                child = os.open(entry.name, _DIRECTORY, dir_fd=descriptor)
+            try:
+                yield from links_below(child, f"{prefix}{entry.name}/", depth + 1)
+            finally:
+                os.close(child)
+
+
+@contextmanager
+def parent(root: int, path: str, *, create: bool) -> Iterator[tuple[int, str]]:
+    """The folder that holds `path`, opened step by step, and the last name. `OSError` where a step is no folder."""
+    *steps, name = path.split("/")
+    descriptor = os.dup(root)
+    try:
+        for step in steps:
+            if create:
+                try:
+                    os.mkdir(step, 0o700, dir_fd=descriptor)
+                except FileExistsError:
+                    pass
+            child = os.open(step, _DIRECTORY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = child
+        yield descriptor, name
+    finally:
+        os.close(descriptor)
+
+
+def read(root: int, path: str, *, max_bytes: int) -> tuple[bytes, Entry] | None:
+    """Content and entry of one regular file; None when absent or anything else. `WorkspaceError` if larger."""
+    try:
+        with parent(root, path, create=False) as (descriptor, name):
+            if not stat.S_ISREG(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+                return None
+            got = _read(descriptor, name, max_bytes=max_bytes)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise WorkspaceError(f"`{shown(path)}` can't be read: {error.strerror}") from error
+    if got is None:
+        raise WorkspaceError(f"`{shown(path)}` is larger than {max_bytes} bytes")
+    data, executable = got
+    return data, Entry(blob_id(data), executable)
+
+
+def write_new(descriptor: int, name: str, data: bytes, *, executable: bool, durable: bool) -> None:
+    """Create a file that must not exist."""
+    file = os.open(name, _NEW, 0o700 if executable else 0o600, dir_fd=descriptor)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file, view) :]
+        if durable:
+            os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def remove_tree(folder: Path) -> None:
+    """Delete a folder whatever a process left in it: any depth, any permissions, no link followed.
+
+    Sub-folders are moved up before they are emptied, so that neither the stack nor descriptors run out.
+    """
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    pending = [folder]
+    moved = 0
+    while pending:
+        current = pending[-1]
+        current.chmod(0o700)
+        below: list[Path] = []
+        with os.scandir(current) as listing:
+            for entry in listing:
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(Path(entry.path))
+                else:
+                    Path(entry.path).unlink()
+        for path in below:
+            if current is folder:
+                pending.append(path)
+                continue
+            path.chmod(0o700)
+            target = folder / f"{TEMPORARY_PREFIX}{moved}"
+            moved += 1
+            path.rename(target)
+            pending.append(target)
+        if not below:
+            current.rmdir()
+            pending.pop()
+
+
+def _read(descriptor: int, name: str, *, max_bytes: int) -> tuple[bytes, bool] | None:
+    file = os.open(name, _FILE, dir_fd=descriptor)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > max_bytes:
+            return None
+        data = os.read(file, status.st_size + 1)
+        while len(data) != status.st_size and (more := os.read(file, 1 << 20)):  # somebody is writing to it
+            data += more
+            if len(data) > max_bytes:
+                return None
+        return data, bool(status.st_mode & stat.S_IXUSR)
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def naming(path: str, done: str) -> Iterator[None]:
+    """Whatever the disk refuses names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(f"`{shown(path)}` can't be {done}: {error.strerror}") from error

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from stillroom.config import StageTwo
+from stillroom.errors import HistoryError
+from stillroom.workspace.diff import remove_workspace_diff, workspace_diff_text, write_workspace_diff
+from stillroom.workspace.history import Change, EnsureReport, History, bounded, plain
+
+NOW = 1_790_000_000
+BIG = 4 * 1024 * 1024
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "memories").mkdir()
+    return tmp_path / "memories"
+
+
+@pytest.fixture
+def history(tmp_path: Path, root: Path) -> History:
+    history = History(tmp_path / "history.git")
+    history.ensure(root, now=NOW)
+    return history
+
+
+def objects(history: History) -> set[str]:
+    return {str(path) for path in (history.git_dir / "objects").rglob("*") if path.is_file()}
+
+
+def test_a_fresh_history_of_an_empty_folder(tmp_path: Path, root: Path) -> None:
+    history = History(tmp_path / "history.git")
+    assert history.ensure(root, now=NOW) == EnsureReport()
+    assert history.head() is not None and history.changes(root) == []
+    assert history.ensure(root, now=NOW) == EnsureReport()
+
+
+def test_what_is_there_first_is_adopted_and_said(tmp_path: Path, root: Path) -> None:
+    (root / "MEMORY.md").write_text("old\n", encoding="utf-8")
+    history = History(tmp_path / "history.git")
+    assert history.ensure(root, now=NOW) == EnsureReport(adopted=True)
+    assert history.changes(root) == []
+
+
+@pytest.mark.parametrize("broken", ["file", "empty", "unborn", "head", "objects"])
+def test_an_unusable_history_is_moved_aside_and_rebuilt(tmp_path: Path, root: Path, broken: str) -> None:
+    git_dir = tmp_path / "history.git"
+    (root / "MEMORY.md").write_text("old\n", encoding="utf-8")
+    if broken == "file":
+        git_dir.write_text("not a repository", encoding="utf-8")
+    elif broken == "empty":
+        git_dir.mkdir()
+    elif broken == "unborn":
+        subprocess.run(["git", "init", "-q", "--bare", str(git_dir)], check=True, timeout=60)
+    else:
+        History(git_dir).ensure(root, now=NOW)
+        if broken == "head":
+            (git_dir / "refs/heads/main").write_text("0" * 40, encoding="utf-8")
+        else:
+            for path in sorted((git_dir / "objects").rglob("*"), reverse=True):
+                path.unlink() if path.is_file() else path.rmdir()
+    report = History(git_dir).ensure(root, now=NOW)
+    assert report == EnsureReport(adopted=True, moved_aside=tmp_path / f"history.git.broken-{NOW}")
+    assert (tmp_path / f"history.git.broken-{NOW}").exists()
+    assert History(git_dir).changes(root) == []
+
+
+def test_added_modified_deleted_in_path_order(root: Path, history: History) -> None:
+    for name in ("b", "c", "run.sh"):
+        (root / name).write_text("1\n", encoding="utf-8")
+    history.commit(root, "one", now=NOW)
+    (root / "a").write_text("1\n", encoding="utf-8")
+    (root / "b").write_text("2\n", encoding="utf-8")
+    (root / "c").unlink()
+    (root / "run.sh").chmod(0o755)
+    (root / "empty").mkdir()
+    assert history.changes(root) == [
+        Change("M", "b") if path == "b" else Change(status, path)  # type: ignore[arg-type]
+        for status, path in (("A", "a"), ("M", "b"), ("D", "c"), ("M", "run.sh"))
+    ]
+    assert history.diff(root, max_bytes=BIG) == (
+        "diff --git a/a b/a\nnew file mode 100644\n--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+1\n"
+        "diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-1\n+2\n"
+        "diff --git a/c b/c\ndeleted file mode 100644\n--- a/c\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n"
+        "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n"
+    )
+
+
+def test_looking_writes_no_object(root: Path, history: History) -> None:
+    (root / "MEMORY.md").write_text("new\n", encoding="utf-8")
+    before = objects(history)
+    history.changes(root)
+    history.diff(root, max_bytes=BIG)
+    assert objects(history) == before
+
+
+def test_commits_keep_what_came_before(root: Path, history: History) -> None:
+    (root / "MEMORY.md").write_text("one\n", encoding="utf-8")
+    first = history.commit(root, "one", now=NOW)
+    (root / "MEMORY.md").write_text("two\n", encoding="utf-8")
+    history.commit(root, "two", now=NOW + 5)
+    assert history.commit(root, "nothing new", now=NOW + 6) is None
+    assert first is not None
+    assert history.repository.run("show", f"{first}:MEMORY.md") == b"one\n"
+    log = history.repository.run("log", "--format=%an <%ae> %at %s").decode()
+    assert log == (
+        f"Stillroom <noreply@stillroom.invalid> {NOW + 5} two\n"
+        f"Stillroom <noreply@stillroom.invalid> {NOW} one\n"
+        f"Stillroom <noreply@stillroom.invalid> {NOW} Take the folder as it is\n"
+    )
+    history.repository.run("fsck", "--strict")
+
+
+def test_git_files_in_the_folder_mean_nothing(tmp_path: Path, root: Path, history: History) -> None:
+    """Attributes, ignore rules, nested repositories, and a repository with code in its configuration."""
+    marker = tmp_path / "ran"
+    (root / ".gitattributes").write_text("* text eol=crlf ident filter=evil diff=evil -diff\n", encoding="utf-8")
+    (root / ".gitignore").write_text("*\n", encoding="utf-8")
+    (root / ".git/hooks").mkdir(parents=True)
+    (root / ".git/config").write_text(
+        f'[core]\n\tfsmonitor = "touch {marker}"\n[filter "evil"]\n\tclean = "touch {marker}"\n', encoding="utf-8"
+    )
+    nested = root / "skills/x"
+    nested.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(nested)], check=True, timeout=60)
+    (nested / "SKILL.md").write_bytes(b"$Id$\r\nline\r\n")
+    paths = [".gitattributes", ".gitignore", "skills/x/SKILL.md"]
+    assert history.changes(root) == [Change("A", path) for path in paths]
+    assert "+$Id$\r\n+line\r\n" in history.diff(root, max_bytes=BIG)
+    commit = history.commit(root, "all", now=NOW)
+    assert commit is not None
+    assert history.repository.run("show", f"{commit}:skills/x/SKILL.md") == b"$Id$\r\nline\r\n"
+    (nested / "SKILL.md").write_bytes(b"$Id$\r\nother\r\n")
+    assert "-line\r\n+other\r\n" in history.diff(root, max_bytes=BIG)
+    assert not marker.exists()
+
+
+def test_the_user_s_git_configuration_means_nothing(
+    tmp_path: Path, root: Path, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(
+        "[user]\n\tname = Somebody\n[diff]\n\tnoprefix = true\n\texternal = /bin/false\n[commit]\n\tgpgSign = true\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "/bin/false")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody")
+    (root / "a").write_text("1\n", encoding="utf-8")
+    assert history.diff(root, max_bytes=BIG).startswith("diff --git a/a b/a\nnew file mode 100644\n--- /dev/null\n")
+    history.commit(root, "one", now=NOW)
+    assert history.repository.run("log", "-1", "--format=%an%cn") == b"StillroomStillroom\n"
+
+
+def test_odd_names_and_contents_survive(root: Path, history: History) -> None:
+    names = [b"b\xffad", b"new\nline", b'quo"te', b"back\\slash", b"tab\there", "ü mlaut.md".encode(), b" lead", b"-x"]
+    for name in names:
+        with open(os.fsencode(root) + b"/" + name, "wb") as file:
+            file.write(b"\x00\xff\xfe binary\n")
+    changes = history.changes(root)
+    assert sorted(os.fsencode(change.path) for change in changes) == sorted(names)
+    text = workspace_diff_text(changes, history.diff(root, max_bytes=BIG))
+    assert "- A new\\nline\n" in text and "- A ü mlaut.md\n" in text and "- A b\ufffdad\n" in text
+    assert "+++ b/ü mlaut.md\n" in text
+    history.commit(root, "odd", now=NOW)
+    assert history.changes(root) == []
+
+
+def test_a_file_may_become_a_folder_and_back(root: Path, history: History) -> None:
+    (root / "a").write_text("file\n", encoding="utf-8")
+    history.commit(root, "file", now=NOW)
+    (root / "a").unlink()
+    (root / "a").mkdir()
+    (root / "a/b").write_text("inside\n", encoding="utf-8")
+    assert history.changes(root) == [Change("D", "a"), Change("A", "a/b")]
+    history.commit(root, "folder", now=NOW)
+    assert history.changes(root) == []
+    (root / "a/b").unlink()
+    (root / "a").rmdir()
+    (root / "a").write_text("file\n", encoding="utf-8")
+    history.commit(root, "file", now=NOW)
+    assert history.changes(root) == []
+
+
+def test_content_that_looks_like_a_header_is_left_alone() -> None:
+    patch = (
+        b"diff --git a/x y b/x y\nindex 1..2 100644\n--- a/x y\t\n+++ b/x y\t\n@@ -1,2 +1,2 @@ def f():\n"
+        b"--- a/x y\t\n+index 1..2\n @@ -1 +1 @@ title\n"
+    )
+    assert plain(patch) == (
+        b"diff --git a/x y b/x y\n--- a/x y\n+++ b/x y\n@@ -1,2 +1,2 @@\n--- a/x y\t\n+index 1..2\n @@ -1 +1 @@ title\n"
+    )
+
+
+def test_a_cut_diff_ends_at_a_character_and_says_so() -> None:
+    """Spec §10.2 item 18: `aé` cut at 2 is `a`."""
+    assert bounded("aé".encode(), max_bytes=2) == "a\n\n[workspace diff truncated at 2 bytes]"
+    assert bounded("aé".encode(), max_bytes=3) == "aé"
+    assert bounded(b"\xff\xff", max_bytes=3) == "\ufffd\n\n[workspace diff truncated at 3 bytes]"
+
+
+def test_an_oversized_diff_keeps_its_status_and_closes_its_fence(root: Path, history: History) -> None:
+    for number in range(50):
+        (root / f"file{number:02}").write_text("line\n" * 100, encoding="utf-8")
+    changes = history.changes(root)
+    text = write_workspace_diff(root, changes, history, max_bytes=1000).read_text(encoding="utf-8")
+    head, _, rest = text.partition("## Diff\n\n```diff\n")
+    assert head == (
+        "# Memory Workspace Diff\n\n"
+        "Generated by Stillroom before Phase 2 memory consolidation. Read this file first and do not edit it.\n\n"
+        "## Status\n" + "".join(f"- A file{number:02}\n" for number in range(50)) + "\n"
+    )
+    assert rest.endswith("\n\n[workspace diff truncated at 1000 bytes]\n```\n")
+    assert len(rest) == 1000 + len("\n\n[workspace diff truncated at 1000 bytes]\n```\n")
+
+
+def test_a_clean_diff_file_says_none_and_is_no_change_itself(root: Path, history: History) -> None:
+    path = write_workspace_diff(root, [], history, max_bytes=BIG)
+    assert path.name == "phase2_workspace_diff.md"
+    assert path.read_text(encoding="utf-8").endswith("\n\n## Status\n- none\n")
+    assert history.changes(root) == []
+    assert history.commit(root, "nothing", now=NOW) is None
+    assert remove_workspace_diff(root) and not remove_workspace_diff(root)
+
+
+def test_a_link_in_place_of_the_diff_file_is_replaced_not_followed(
+    tmp_path: Path, root: Path, history: History
+) -> None:
+    target = tmp_path / "precious"
+    target.write_text("mine", encoding="utf-8")
+    (root / "phase2_workspace_diff.md").symlink_to(target)
+    write_workspace_diff(root, [], history, max_bytes=BIG)
+    assert target.read_text(encoding="utf-8") == "mine"
+
+
+def test_without_git_the_error_says_so(root: Path, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(HistoryError, match="not on the PATH"):
+        history.repository.run("version")
+
+
+def test_a_large_file_is_left_out_of_history(tmp_path: Path, root: Path) -> None:
+    history = History(tmp_path / "history.git", limits=StageTwo(max_file_bytes=10))
+    (root / "large").write_bytes(b"x" * 11)
+    assert history.ensure(root, now=NOW) == EnsureReport()
+    assert history.changes(root) == []
+
+
+def test_the_history_is_private(history: History) -> None:
+    assert stat.S_IMODE(history.git_dir.stat().st_mode) == 0o700
+
+
+def test_a_missing_git_is_no_reason_to_move_the_history_aside(
+    root: Path, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(HistoryError):
+        history.ensure(root, now=NOW)
+    assert history.git_dir.is_dir()
