@@ -127,6 +127,14 @@ class StageOne(msgspec.Struct, frozen=True, kw_only=True):
     request_timeout_seconds: int = 300
     #: Attempts for one call when the provider answers 429 or 5xx, with growing pauses.
     request_attempts: int = 4
+    #: The first pause between attempts; it doubles each time, with jitter.
+    retry_pause_seconds: float = 0.5
+    #: No pause is longer, whatever the provider asks for: the lease and the person wait too.
+    max_retry_pause_seconds: float = 60
+    #: A server that does not take the connection in this time is not there.
+    connect_timeout_seconds: float = 15
+    #: A reply's body, several times `max_reply_tokens`: a server that never ends is cut off.
+    max_reply_bytes: int = 4 * 1024 * 1024
 
 
 class StageTwo(msgspec.Struct, frozen=True, kw_only=True):

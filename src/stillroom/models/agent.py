@@ -1,0 +1,99 @@
+"""The model of an agent: Pydantic AI's own, with each request counted and retried here rather than inside the SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic_ai import RunContext, exceptions
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings, merge_model_settings
+
+from stillroom.config import StageOne
+from stillroom.models.attempts import Answered, Attempt, Recorder, call_with_retries
+from stillroom.models.pydantic import NO_SDK_RETRIES, Opened, cost_of, failure_of, usage_of
+
+
+class RecordingModel(WrapperModel):
+    """Every request of the agent is a row of the spending table, failed ones too.
+
+    A request that fails for good raises a `ModelError` out of `agent.run`. Use it as a context manager, so that its
+    connections are closed.
+    """
+
+    def __init__(self, opened: Opened, *, recorder: Recorder, stage: StageOne) -> None:
+        super().__init__(opened.model)
+        self._opened = opened
+        self._recorder = recorder
+        self._stage = stage
+        self._entries = 0
+
+    async def __aenter__(self) -> Self:
+        self._entries += 1
+        return await super().__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        self._entries -= 1
+        result = await super().__aexit__(kind, error, traceback)
+        if self._entries == 0:
+            await self._opened.close()
+        return result
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        responses: list[ModelResponse] = []
+
+        async def send() -> Attempt:
+            try:
+                response = await super(RecordingModel, self).request(
+                    messages, merge_model_settings(model_settings, NO_SDK_RETRIES), model_request_parameters
+                )
+            except exceptions.AgentRunError as error:
+                return failure_of(error, now=self._recorder.clock.now())
+            responses.append(response)
+            return self._answered(response)
+
+        await call_with_retries(send, recorder=self._recorder, stage=self._stage, thread_id=None)
+        return responses[-1]
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """One attempt: what was already shown can't be taken back."""
+        started = time.perf_counter()
+        settings = merge_model_settings(model_settings, NO_SDK_RETRIES)
+        try:
+            async with super().request_stream(messages, settings, model_request_parameters, run_context) as stream:
+                yield stream
+        except asyncio.CancelledError:
+            self._recorder.cancelled(started=started, thread_id=None)
+            raise
+        except exceptions.AgentRunError as error:
+            failed = failure_of(error, now=self._recorder.clock.now())
+            await self._recorder.ended(failed, started=started, thread_id=None)
+            raise failed.error from error
+        await self._recorder.ended(self._answered(stream.get()), started=started, thread_id=None)
+
+    def _answered(self, response: ModelResponse) -> Answered:
+        return Answered(
+            text=response.text or "",
+            usage=usage_of(response),
+            cost_usd=cost_of(response) if self._opened.priced else None,
+        )

@@ -1,0 +1,143 @@
+"""One call: up to N attempts with growing pauses, each attempt a row of the spending table."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from stillroom.clock import Clock
+from stillroom.config import StageOne
+from stillroom.errors import (
+    ContextTooLong,
+    InvalidReply,
+    ModelError,
+    ModelRefused,
+    RateLimited,
+)
+from stillroom.spending import CallOutcome, ModelCall, Phase, SpendingLedger, Usage
+
+Redact = Callable[[str], str]
+
+_MAX_ERROR_CHARS = 600
+"""A provider's error may quote the whole request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The model said something."""
+
+    text: str
+    usage: Usage
+    cost_usd: float | None = None  #: None when the price is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The attempt came to nothing; its tokens count all the same."""
+
+    error: ModelError
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    #: Another try may help.
+    retryable: bool = False
+    #: Seconds that the provider asked us to wait.
+    retry_after: float | None = None
+
+
+Attempt = Answered | Failed
+
+
+def outcome_of(error: ModelError) -> CallOutcome:
+    """The word of the spending table for an error."""
+    match error:
+        case ContextTooLong():
+            return "context_too_long"
+        case RateLimited():
+            return "rate_limited"
+        case ModelRefused():
+            return "refused"
+        case InvalidReply():
+            return "invalid"
+        case _:
+            return "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorder:
+    """Writes the rows of one model in one phase."""
+
+    ledger: SpendingLedger
+    clock: Clock
+    model: str
+    phase: Phase
+    redact: Redact
+
+    async def ended(self, attempt: Attempt, *, started: float, thread_id: str | None) -> None:
+        """Record an attempt that ended by itself. Off the event loop: the ledger is a database."""
+        call = self._call(attempt, started=started, thread_id=thread_id)
+        await asyncio.to_thread(self.ledger.record_call, call)
+
+    def cancelled(self, *, started: float, thread_id: str | None) -> None:
+        """Record an attempt that somebody stopped. Without an await: a cancelled task can't wait."""
+        self.ledger.record_call(self._call(None, started=started, thread_id=thread_id))
+
+    def _call(self, attempt: Attempt | None, *, started: float, thread_id: str | None) -> ModelCall:
+        outcome: CallOutcome
+        error = None
+        match attempt:
+            case None:
+                outcome = "cancelled"
+            case Answered():
+                outcome = "ok"
+            case Failed():
+                outcome, error = outcome_of(attempt.error), str(attempt.error)
+            case _:
+                assert_never(attempt)
+        return ModelCall(
+            at=self.clock.now(),
+            phase=self.phase,
+            model=self.model,
+            outcome=outcome,
+            usage=attempt.usage if attempt else Usage(),
+            thread_id=thread_id,
+            duration_ms=round((time.perf_counter() - started) * 1000),
+            cost_usd=attempt.cost_usd if attempt else None,
+            error=self.redact(error)[:_MAX_ERROR_CHARS] if error else None,
+        )
+
+
+async def call_with_retries(
+    send: Callable[[], Awaitable[Attempt]], *, recorder: Recorder, stage: StageOne, thread_id: str | None
+) -> Answered:
+    """Try until it is answered, refused, or `request_attempts` are used up. Raises the last attempt's `ModelError`."""
+    attempt_no = 0
+    while True:
+        attempt_no += 1
+        started = time.perf_counter()
+        try:
+            attempt = await send()
+        except asyncio.CancelledError:
+            recorder.cancelled(started=started, thread_id=thread_id)
+            raise
+        await recorder.ended(attempt, started=started, thread_id=thread_id)
+        match attempt:
+            case Answered():
+                return attempt
+            case Failed(retryable=True) if attempt_no < stage.request_attempts:
+                await asyncio.sleep(pause_seconds(attempt, attempt_no, stage, jitter=random.random()))
+            case Failed():
+                raise attempt.error
+            case _:
+                assert_never(attempt)
+
+
+def pause_seconds(failed: Failed, attempt_no: int, stage: StageOne, *, jitter: float) -> float:
+    """How long to wait after attempt `attempt_no`; `jitter` in [0, 1) keeps callers from coming back together."""
+    grown = stage.retry_pause_seconds * 2.0 ** (attempt_no - 1) * (0.5 + jitter)
+    asked = failed.retry_after or 0.0
+    # A little more than asked, never less.
+    return float(min(max(grown, asked * (1 + jitter / 10)), stage.max_retry_pause_seconds))

@@ -1,0 +1,107 @@
+"""Opens models by name. SDKs are imported only for the names that need them, and only when one is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from stillroom.clock import Clock
+from stillroom.config import OFFLINE, Settings
+from stillroom.models.attempts import Recorder
+from stillroom.models.names import Endpoint, PydanticName, resolve
+from stillroom.models.rate_limits import RateLimitSink
+from stillroom.models.structured import StructuredModel
+from stillroom.spending import Phase, SpendingLedger
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+Redact = Callable[[str], str]
+
+
+def open_structured(
+    name: str,
+    settings: Settings,
+    *,
+    ledger: SpendingLedger,
+    clock: Clock,
+    redact: Redact,
+    rate_limits: RateLimitSink | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> StructuredModel:
+    """Open the model of phase 1. Every attempt becomes a row of `ledger`, failed ones too; `redact` cleans errors.
+
+    Raises `ConfigError` when the name can't be used. The caller closes the model.
+    """
+    resolved = resolve(name, settings, environ)
+    recorder = Recorder(ledger=ledger, clock=clock, model=name, phase="extract", redact=redact)
+    sink = rate_limits or RateLimitSink()
+    match resolved:
+        case Endpoint():
+            return _open_wire(resolved, settings, recorder=recorder, clock=clock, rate_limits=sink)
+        case PydanticName():
+            from stillroom.models.pydantic import PydanticModel, open_pydantic
+
+            opened = open_pydantic(resolved, settings, rate_limits=sink, clock=clock)
+            return PydanticModel(opened, name=name, recorder=recorder, stage=settings.stage_one)
+        case _:
+            assert_never(resolved)
+
+
+def open_agent_model(
+    name: str,
+    settings: Settings,
+    *,
+    ledger: SpendingLedger,
+    clock: Clock,
+    redact: Redact,
+    phase: Phase = "consolidate",
+    rate_limits: RateLimitSink | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Model:
+    """Open the model of an agent: Pydantic AI's own, each of its requests a row of `ledger`, failed ones too."""
+    from stillroom.models.agent import RecordingModel
+    from stillroom.models.pydantic import open_pydantic
+
+    resolved = resolve(name, settings, environ)
+    opened = open_pydantic(resolved, settings, rate_limits=rate_limits or RateLimitSink(), clock=clock)
+    recorder = Recorder(ledger=ledger, clock=clock, model=name, phase=phase, redact=redact)
+    return RecordingModel(opened, recorder=recorder, stage=settings.stage_one)
+
+
+def check_model(name: str, settings: Settings, *, environ: Mapping[str, str] = os.environ) -> None:
+    """Say at the start what would only fail in the middle: no such provider, no key. Raises `ConfigError`.
+
+    Nothing is sent. For a name that needs an SDK, the SDK is imported.
+    """
+    if name == OFFLINE:
+        return
+    resolved = resolve(name, settings, environ)
+    if isinstance(resolved, PydanticName):
+        from stillroom.models.pydantic import check_pydantic
+
+        check_pydantic(resolved)
+
+
+def _open_wire(
+    endpoint: Endpoint, settings: Settings, *, recorder: Recorder, clock: Clock, rate_limits: RateLimitSink
+) -> StructuredModel:
+    from stillroom.models.wire import WireModel
+
+    window, price = endpoint.context_window, None
+    if endpoint.official:
+        from stillroom.models.prices import openai_context_window, openai_price
+
+        window = window or openai_context_window(endpoint.model)
+        price = partial(openai_price, endpoint.model)
+    return WireModel(
+        endpoint,
+        recorder=recorder,
+        clock=clock,
+        stage=settings.stage_one,
+        rate_limits=rate_limits,
+        context_window=window,
+        price=price,
+    )

@@ -1,0 +1,133 @@
+"""What a provider's refusal means for us: wait and try again, send less, or give up.
+
+Providers agree on status codes and little else, so "too long" is recognised by code, type and the usual wordings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from stillroom.errors import ContextTooLong, ModelRefused, ModelUnavailable, RateLimited
+from stillroom.models.attempts import Failed
+from stillroom.spending import Usage
+
+_TOO_LONG_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"})
+_TOO_LONG_WORDS = re.compile(
+    r"context (?:length|window|size)|maximum (?:context|input)|(?:prompt|input|request) is too (?:long|large)"
+    r"|too many (?:input )?tokens|exceeds? the (?:available|maximum|limit|context)",
+    re.IGNORECASE,
+)
+_NO_EFFORT_WORDS = re.compile(r"reasoning|thinking", re.IGNORECASE)
+#: A quota that is used up does not come back in a minute.
+_USED_UP_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "usage_limit_reached"})
+_TRANSIENT_STATUSES = frozenset({408, 409, 425})
+_TOO_LONG_STATUSES = frozenset({400, 413, 422})
+_MAX_MESSAGE_CHARS = 400
+
+
+class ProviderError(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of an error body that providers agree on."""
+
+    message: str = ""
+    code: str = ""
+    type: str = ""
+    param: str = ""
+
+    @property
+    def means_too_long(self) -> bool:
+        codes = {self.code, self.type}
+        return bool(codes & _TOO_LONG_CODES) or _TOO_LONG_WORDS.search(self.message) is not None
+
+
+def parse_error(body: bytes) -> ProviderError:
+    """Read an error body of any provider; one that is not JSON is its own message."""
+    try:
+        decoded = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ProviderError(message=body[:_MAX_MESSAGE_CHARS].decode("utf-8", "replace"))
+    error = decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
+    return _from_value(error)
+
+
+def from_status(status: int, body: bytes, *, headers: Mapping[str, str], now: int) -> Failed:
+    """The failure that an HTTP status other than 200 stands for."""
+    error = parse_error(body)
+    message = _message(f"HTTP {status}", error)
+    if status == 429:
+        return Failed(
+            error=RateLimited(message, hint="wait, or set fewer `extract_concurrency`"),
+            retryable=error.code not in _USED_UP_CODES and error.type not in _USED_UP_CODES,
+            retry_after=retry_after_seconds(headers, now=now),
+        )
+    if status in _TOO_LONG_STATUSES and (status == 413 or error.means_too_long):
+        return Failed(error=ContextTooLong(message))
+    if status >= 500 or status in _TRANSIENT_STATUSES:
+        # llama.cpp answers 500 to a prompt that is too long.
+        if error.means_too_long:
+            return Failed(error=ContextTooLong(message))
+        retry_after = retry_after_seconds(headers, now=now)
+        return Failed(error=ModelUnavailable(message), retryable=True, retry_after=retry_after)
+    hint = "is the key right, and may it use this model?" if status in (401, 403) else None
+    return Failed(error=ModelRefused(message, hint=hint))
+
+
+def from_failed_response(error: Mapping[str, Any], *, usage: Usage) -> Failed:
+    """A reply that arrived with 200 and says in its body that it failed."""
+    found = _from_value(error)
+    message = _message("the provider failed", found)
+    if found.means_too_long:
+        return Failed(error=ContextTooLong(message), usage=usage)
+    if found.code == "rate_limit_exceeded":
+        return Failed(error=RateLimited(message), usage=usage, retryable=True)
+    if found.code in ("server_error", "vector_store_timeout", ""):
+        return Failed(error=ModelUnavailable(message), usage=usage, retryable=True)
+    return Failed(error=ModelRefused(message), usage=usage)
+
+
+def wants_no_effort(status: int, body: bytes) -> bool:
+    """Whether the model was refused only because it can't be told how hard to think."""
+    if status != 400:
+        return False
+    error = parse_error(body)
+    return error.param.startswith("reasoning") or (
+        not error.means_too_long and _NO_EFFORT_WORDS.search(error.message) is not None
+    )
+
+
+def retry_after_seconds(headers: Mapping[str, str], *, now: int) -> float | None:
+    """`Retry-After` (seconds or a date) or `retry-after-ms`; None when neither can be read."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            seconds = _until(value, now=now)
+        if 0 <= seconds < float("inf"):
+            return seconds
+    return None
+
+
+def _until(date: str, *, now: int) -> float:
+    try:
+        return max(parsedate_to_datetime(date).timestamp() - now, 0.0)
+    except (ValueError, OverflowError):
+        return -1.0
+
+
+def _from_value(error: object) -> ProviderError:
+    if not isinstance(error, Mapping):
+        return ProviderError(message=str(error)[:_MAX_MESSAGE_CHARS])
+    fields = {name: str(error.get(name) or "")[:_MAX_MESSAGE_CHARS] for name in ("message", "code", "type", "param")}
+    return ProviderError(**fields)
+
+
+def _message(what: str, error: ProviderError) -> str:
+    named = error.code or error.type
+    return f"{what}" + (f" (`{named}`)" if named else "") + (f": {error.message}" if error.message else "")

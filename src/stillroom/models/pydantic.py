@@ -1,0 +1,268 @@
+"""Every name that Pydantic AI knows, as a `StructuredModel`; and OpenAI's protocols through the real SDK, for agents.
+
+Imported only when such a model is opened: the import costs 1-2 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+import httpx2
+from pydantic_ai import exceptions
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.providers import infer_provider_class
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from stillroom.clock import Clock
+from stillroom.config import Settings, StageOne
+from stillroom.errors import (
+    ConfigError,
+    ContextTooLong,
+    InvalidReply,
+    ModelRefused,
+    ModelUnavailable,
+    RateLimited,
+)
+from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, call_with_retries
+from stillroom.models.names import Endpoint, PydanticName
+from stillroom.models.provider_errors import ProviderError, retry_after_seconds
+from stillroom.models.rate_limits import RateLimitSink
+from stillroom.models.structured import StructuredReply, StructuredRequest
+from stillroom.spending import Usage
+
+#: The providers' SDKs retry silently; here every attempt is counted.
+NO_SDK_RETRIES = ModelSettings(max_retries=0)
+
+
+async def _nothing_to_close() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model of Pydantic AI and what to let go of after it."""
+
+    model: Model
+    #: False: a proxy or a local server, to which the public price list does not apply.
+    priced: bool
+    close: Callable[[], Awaitable[None]] = _nothing_to_close
+
+
+def open_pydantic(
+    resolved: Endpoint | PydanticName, settings: Settings, *, rate_limits: RateLimitSink, clock: Clock
+) -> Opened:
+    """Open a model. Raises `ConfigError` for an unknown provider, a missing extra or a missing key."""
+    match resolved:
+        case Endpoint():
+            return _open_endpoint(resolved, settings.stage_one, rate_limits=rate_limits, clock=clock)
+        case PydanticName():
+            return Opened(check_pydantic(resolved), priced=True)
+        case _:
+            assert_never(resolved)
+
+
+def check_pydantic(name: PydanticName) -> Model:
+    """Build the model, send nothing. Raises `ConfigError` with what is missing."""
+    try:
+        infer_provider_class(name.provider)
+    except ValueError as error:
+        raise ConfigError(
+            f"`{name.name}`: no provider is called `{name.provider}`",
+            hint=f"`openai-responses`, `anthropic`, `google`, `ollama`, …; or add `[providers.{name.provider}]`",
+        ) from error
+    except ImportError as error:
+        raise _missing_extra(name) from error
+    try:
+        return infer_model(name.name)
+    except ImportError as error:
+        raise _missing_extra(name) from error
+    except exceptions.UserError as error:
+        raise ConfigError(f"`{name.name}` can't be used: {error}", hint="set what it names, or choose `offline`") from (
+            error
+        )
+
+
+def _missing_extra(name: PydanticName) -> ConfigError:
+    return ConfigError(
+        f"`{name.name}` needs a package that is not installed",
+        hint=f'pip install "pydantic-ai-slim[{name.provider.partition("-")[0]}]"',
+    )
+
+
+def _open_endpoint(endpoint: Endpoint, stage: StageOne, *, rate_limits: RateLimitSink, clock: Clock) -> Opened:
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    async def observe(response: httpx2.Response) -> None:
+        rate_limits.observe(response.headers, now=clock.now())
+
+    client = httpx2.AsyncClient(
+        trust_env=not endpoint.loopback,
+        timeout=httpx2.Timeout(stage.request_timeout_seconds, connect=stage.connect_timeout_seconds),
+        event_hooks={"response": [observe]},
+    )
+    provider = OpenAIProvider(base_url=endpoint.base_url, api_key=endpoint.api_key or "none", http_client=client)
+    model: Model
+    match endpoint.kind:
+        case "openai-responses":
+            model = OpenAIResponsesModel(endpoint.model, provider=provider)
+        case "openai-chat":
+            model = OpenAIChatModel(endpoint.model, provider=provider)
+        case _:
+            assert_never(endpoint.kind)
+    return Opened(model, priced=endpoint.official, close=client.aclose)
+
+
+class PydanticModel:
+    """A `StructuredModel` on any model of Pydantic AI."""
+
+    def __init__(self, opened: Opened, *, name: str, recorder: Recorder, stage: StageOne) -> None:
+        self.name = name
+        self.context_window = opened.model.context_window
+        self._opened = opened
+        self._recorder = recorder
+        self._stage = stage
+        self._entered = False
+        #: Held while the model is entered, so that the first eight requests enter it once.
+        self._entering = asyncio.Lock()
+
+    async def complete(self, request: StructuredRequest) -> StructuredReply:
+        async with self._entering:
+            if not self._entered:
+                await self._opened.model.__aenter__()
+                self._entered = True
+
+        async def send() -> Attempt:
+            return await self._send(request)
+
+        answered = await call_with_retries(
+            send, recorder=self._recorder, stage=self._stage, thread_id=request.thread_id
+        )
+        return StructuredReply(text=answered.text, usage=answered.usage)
+
+    async def aclose(self) -> None:
+        if self._entered:
+            self._entered = False
+            await self._opened.model.__aexit__(None, None, None)
+        await self._opened.close()
+
+    async def _send(self, request: StructuredRequest) -> Attempt:
+        model = self._opened.model
+        native = bool(model.profile.get("supports_json_schema_output"))
+        settings = ModelSettings(
+            max_tokens=request.max_output_tokens,
+            thinking=request.effort,
+            timeout=self._stage.request_timeout_seconds,
+            **NO_SDK_RETRIES,
+        )
+        if isinstance(model.system, str) and model.system == "openai":
+            settings["openai_store"] = False  # type: ignore[typeddict-unknown-key]  # a provider's own setting
+        try:
+            async with asyncio.timeout(self._stage.request_timeout_seconds):
+                response = await model_request(
+                    model,
+                    [ModelRequest(parts=[UserPromptPart(request.user)], instructions=request.system)],
+                    model_settings=settings,
+                    model_request_parameters=_shape(request, native=native),
+                )
+        except TimeoutError:
+            limit = self._stage.request_timeout_seconds
+            return Failed(error=ModelUnavailable(f"no complete reply within {limit:g} s"), retryable=True)
+        except exceptions.AgentRunError as error:
+            return failure_of(error, now=self._recorder.clock.now())
+        except exceptions.UserError as error:
+            return Failed(error=ModelRefused(str(error)))
+        return _read(response, priced=self._opened.priced)
+
+
+def _shape(request: StructuredRequest, *, native: bool) -> ModelRequestParameters:
+    """The schema, as the provider's own structured output, or as the one tool that the model must call."""
+    if native:
+        return ModelRequestParameters(
+            output_mode="native",
+            output_object=OutputObjectDefinition(
+                json_schema=dict(request.schema), name=request.schema_name, strict=True
+            ),
+        )
+    tool = ToolDefinition(
+        name=request.schema_name, parameters_json_schema=dict(request.schema), strict=True, kind="output"
+    )
+    return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+
+
+def _read(response: ModelResponse, *, priced: bool) -> Attempt:
+    usage, cost = usage_of(response), cost_of(response) if priced else None
+    calls = [part.args_as_json_str() for part in response.parts if isinstance(part, ToolCallPart)]
+    text = calls[0] if calls else response.text or ""
+    if response.finish_reason == "content_filter":
+        return Failed(
+            error=ModelRefused("the model refused, or a content filter stopped it"), usage=usage, cost_usd=cost
+        )
+    if response.finish_reason == "length":
+        return Failed(error=InvalidReply("the reply was cut off (`length`)"), usage=usage, cost_usd=cost)
+    if not text:
+        return Failed(error=InvalidReply("the reply holds no text"), usage=usage, cost_usd=cost)
+    return Answered(text=text, usage=usage, cost_usd=cost)
+
+
+def usage_of(response: ModelResponse) -> Usage:
+    """The tokens of a response."""
+    counted = response.usage
+    return Usage(
+        input_tokens=counted.input_tokens,
+        cached_input_tokens=counted.cache_read_tokens,
+        cache_write_tokens=counted.cache_write_tokens,
+        output_tokens=counted.output_tokens,
+        reasoning_tokens=counted.details.get("reasoning_tokens", 0),
+    )
+
+
+def cost_of(response: ModelResponse) -> float | None:
+    """US dollars; None when the price list doesn't know the model."""
+    if not response.model_name:
+        return None
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError):
+        return None
+
+
+def failure_of(error: exceptions.AgentRunError, *, now: int) -> Failed:
+    """What an error of Pydantic AI means for us."""
+    message = str(error)
+    match error:
+        case exceptions.ModelContextWindowExceededError():
+            return Failed(error=ContextTooLong(message))
+        case exceptions.ModelQuotaExceededError():
+            return Failed(error=RateLimited(message))
+        case exceptions.ModelRateLimitError():
+            return Failed(error=RateLimited(message), retryable=True, retry_after=error.retry_after)
+        case (
+            exceptions.ModelUnavailableError()
+            | exceptions.ModelServerError()
+            | exceptions.ModelConnectionError()
+            | exceptions.ModelRequestTimeout()
+        ):
+            if ProviderError(message=message).means_too_long:
+                return Failed(error=ContextTooLong(message))
+            return Failed(error=ModelUnavailable(message), retryable=True, retry_after=error.retry_after)
+        case exceptions.ModelHTTPError(status_code=status):
+            if status == 413 or (status in (400, 422) and ProviderError(message=message).means_too_long):
+                return Failed(error=ContextTooLong(message))
+            retry_after = error.retry_after or retry_after_seconds(error.headers or {}, now=now)
+            if status in (408, 409, 425) or status >= 500:
+                return Failed(error=ModelUnavailable(message), retryable=True, retry_after=retry_after)
+            return Failed(error=ModelRefused(message))
+        case exceptions.ContentFilterError() | exceptions.ModelRequestRejectedError():
+            return Failed(error=ModelRefused(message))
+        case exceptions.ModelAPIError() if not isinstance(error.__cause__, ValueError):
+            return Failed(error=ModelUnavailable(message), retryable=True, retry_after=error.retry_after)
+        case _:
+            return Failed(error=InvalidReply(message))

@@ -1,0 +1,289 @@
+"""Every `StructuredModel` keeps the same promises: over the wire, and through the real SDKs by Pydantic AI."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from stillroom.config import Settings, StageOne
+from stillroom.errors import (
+    ContextTooLong,
+    InvalidReply,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    RateLimited,
+)
+from stillroom.models import RateLimitSink, StructuredModel, StructuredRequest, open_structured
+from stillroom.models.attempts import Recorder
+from stillroom.models.names import resolve
+from stillroom.models.pydantic import PydanticModel, open_pydantic
+from stillroom.testing import (
+    SAMPLE_MEMORY,
+    CutOff,
+    FixedClock,
+    Hang,
+    ListLedger,
+    LoopbackModel,
+    NeverEnd,
+    Refuse,
+    Say,
+    SendBytes,
+    Slowly,
+    Status,
+    StopShort,
+)
+from stillroom.testing.loopback import Script
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"raw_memory": {"type": "string"}, "slug": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+    "required": ["raw_memory", "slug"],
+    "additionalProperties": False,
+}
+REQUEST = StructuredRequest(
+    system="Answer in JSON.",
+    user="What is worth keeping?",
+    schema=SCHEMA,
+    schema_name="memory",
+    effort="low",
+    max_output_tokens=500,
+    thread_id="thread-1",
+)
+#: Pauses that a test can wait for.
+STAGE = StageOne(retry_pause_seconds=0.001, max_retry_pause_seconds=0.01, request_timeout_seconds=20)
+
+
+class Setup:
+    """A server, a model that speaks to it, and what it recorded."""
+
+    def __init__(
+        self, server: LoopbackModel, model: StructuredModel, ledger: ListLedger, limits: RateLimitSink
+    ) -> None:
+        self.server, self.model, self.ledger, self.limits = server, model, ledger, limits
+
+    def ask(self, *, times: int = 1, request: StructuredRequest = REQUEST) -> list[str]:
+        async def run() -> list[str]:
+            try:
+                replies = await asyncio.gather(*(self.model.complete(request) for _ in range(times)))
+                return [reply.text for reply in replies]
+            finally:
+                await self.model.aclose()
+
+        return asyncio.run(run())
+
+    def fail(self) -> ModelError:
+        with pytest.raises(ModelError) as caught:
+            self.ask()
+        return caught.value
+
+    @property
+    def outcomes(self) -> list[str]:
+        return [call.outcome for call in self.ledger.calls]
+
+
+Open = Callable[..., "Iterator[Setup]"]
+WIRE = ("wire-responses", "wire-chat")
+SDK = ("sdk-responses", "sdk-chat", "sdk-anthropic")
+
+
+@pytest.fixture(params=[*WIRE, *SDK])
+def opening(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    via, _, dialect = request.param.partition("-")
+
+    @contextmanager
+    def open_setup(script: Script, *, stage: StageOne = STAGE, headers: dict[str, str] | None = None):
+        with LoopbackModel(script, headers=headers) as server:
+            ledger, clock, limits = ListLedger(), FixedClock(1_000_000), RateLimitSink()
+            kind = "openai-chat" if dialect == "chat" else "openai-responses"
+            settings = Settings(home=tmp_path, stage_one=stage, providers={"loopback": server.provider(kind)})
+            name = "loopback:gpt-5.6-luna"
+            if dialect == "anthropic":
+                monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url.removesuffix("/v1"))
+                monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+                name = "anthropic:claude-haiku-4-5"
+            if via == "wire" or dialect == "anthropic":
+                model = open_structured(name, settings, ledger=ledger, clock=clock, redact=_redact, rate_limits=limits)
+            else:
+                opened = open_pydantic(resolve(name, settings, {}), settings, rate_limits=limits, clock=clock)
+                recorder = Recorder(ledger=ledger, clock=clock, model=name, phase="extract", redact=_redact)
+                model = PydanticModel(opened, name=name, recorder=recorder, stage=stage)
+            yield Setup(server, model, ledger, limits)
+
+    open_setup.dialect = dialect  # type: ignore[attr-defined]
+    return open_setup
+
+
+def _redact(text: str) -> str:
+    return text.replace("sk-secret", "[REDACTED_SECRET]")
+
+
+def test_the_answer_comes_back_as_text_and_its_tokens_are_recorded(opening):
+    with opening(Say(SAMPLE_MEMORY)) as setup:
+        assert [msgspec.json.decode(text) for text in setup.ask()] == [dict(SAMPLE_MEMORY)]
+    call = setup.ledger.calls[0]
+    assert (call.outcome, call.phase, call.thread_id, call.at, call.error) == ("ok", "extract", "thread-1", 1000, None)
+    assert call.usage.input_tokens > 20
+    assert call.usage.output_tokens > 20
+    assert call.usage.cached_input_tokens == 8
+
+
+def test_what_is_sent_has_the_strict_schema_the_limits_and_no_tools(opening):
+    with opening(Say(SAMPLE_MEMORY)) as setup:
+        setup.ask()
+    body = setup.server.requests[0].json
+    assert not body.get("tools")
+    assert setup.server.requests[0].user_text == REQUEST.user
+    match opening.dialect:
+        case "responses":
+            assert body["store"] is False
+            assert body["reasoning"]["effort"] == "low"
+            assert body["max_output_tokens"] == 500
+            assert body["text"]["format"] == {
+                "type": "json_schema",
+                "name": "memory",
+                "schema": SCHEMA,
+                "strict": True,
+            }
+        case "chat":
+            assert body["reasoning_effort"] == "low"
+            assert body["response_format"]["json_schema"] == {"name": "memory", "schema": SCHEMA, "strict": True}
+        case _:
+            assert body["max_tokens"] == 500
+
+
+def test_a_busy_provider_is_asked_again_and_every_attempt_is_a_row(opening):
+    busy = Status(status=429, headers={"retry-after": "3600"}, code="rate_limit_exceeded")
+    with opening([busy, Status(status=500), Status(status=503), Say(SAMPLE_MEMORY)]) as setup:
+        assert len(setup.ask()) == 1
+    assert setup.outcomes == ["rate_limited", "unavailable", "unavailable", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "outcome"),
+    [
+        (429, RateLimited, "rate_limited"),
+        (500, ModelUnavailable, "unavailable"),
+        (529, ModelUnavailable, "unavailable"),
+    ],
+)
+def test_after_the_last_attempt_the_error_says_what_it_was(opening, status, error, outcome):
+    with opening(Status(status=status, message="busy with sk-secret")) as setup:
+        assert type(setup.fail()) is error
+    assert setup.outcomes == [outcome] * STAGE.request_attempts
+    assert "sk-secret" not in (setup.ledger.calls[0].error or "")
+    assert "[REDACTED_SECRET]" in (setup.ledger.calls[0].error or "")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_a_refused_request_is_not_tried_again(opening, status):
+    with opening(Status(status=status, message="no")) as setup:
+        assert type(setup.fail()) is ModelRefused
+    assert setup.outcomes == ["refused"]
+
+
+def test_a_quota_that_is_used_up_is_not_tried_again(opening):
+    with opening(Status(status=429, code="insufficient_quota", type="insufficient_quota")) as setup:
+        if opening.dialect == "anthropic":
+            pytest.skip("Anthropic says it with another status")
+        assert type(setup.fail()) is RateLimited
+    assert setup.outcomes == ["rate_limited"]
+
+
+@pytest.mark.parametrize(
+    "too_long",
+    [
+        Status(status=400, code="context_length_exceeded", message="Your input exceeds the context window."),
+        Status(status=400, type="invalid_request_error", message="prompt is too long: 210000 tokens > 200000 maximum"),
+        Status(status=400, type="exceed_context_size_error", message="the request exceeds the available context size"),
+        Status(status=413, message="Request too large"),
+    ],
+)
+def test_an_input_that_does_not_fit_is_told_apart(opening, too_long):
+    with opening(too_long) as setup:
+        assert type(setup.fail()) is ContextTooLong
+    assert setup.outcomes == ["context_too_long"]
+
+
+def test_a_refusal_of_the_model_is_a_refusal(opening):
+    with opening(Refuse()) as setup:
+        assert type(setup.fail()) is ModelRefused
+    assert setup.outcomes == ["refused"]
+
+
+def test_a_content_filter_is_a_refusal(opening):
+    with opening(StopShort(reason="content_filter")) as setup:
+        assert type(setup.fail()) is ModelRefused
+
+
+def test_an_answer_cut_at_the_limit_is_invalid_and_its_tokens_count(opening):
+    with opening(StopShort()) as setup:
+        assert type(setup.fail()) is InvalidReply
+    assert setup.outcomes == ["invalid"]
+    assert setup.ledger.calls[0].usage.output_tokens > 0
+
+
+def test_an_empty_answer_is_invalid(opening):
+    with opening(Say("")) as setup:
+        assert type(setup.fail()) is InvalidReply
+
+
+def test_a_body_that_is_not_json_fails(opening):
+    with opening(SendBytes(b"<html>gateway</html>")) as setup:
+        assert type(setup.fail()) in (InvalidReply, ModelUnavailable)
+
+
+def test_a_connection_cut_in_the_middle_is_tried_again(opening):
+    with opening([CutOff(Say(SAMPLE_MEMORY)), Say(SAMPLE_MEMORY)]) as setup:
+        assert len(setup.ask()) == 1
+    assert setup.outcomes == ["unavailable", "ok"]
+
+
+def test_a_model_that_never_answers_times_out(opening):
+    stage = msgspec.structs.replace(STAGE, request_timeout_seconds=0.05, request_attempts=2)
+    with opening(Hang(), stage=stage) as setup:
+        assert type(setup.fail()) is ModelUnavailable
+    assert setup.outcomes == ["unavailable", "unavailable"]
+
+
+def test_nobody_there_is_unavailable(opening):
+    with opening(Say(SAMPLE_MEMORY)) as setup:
+        pass
+    assert type(setup.fail()) is ModelUnavailable
+    assert setup.outcomes == ["unavailable"] * STAGE.request_attempts
+
+
+def test_requests_run_side_by_side(opening):
+    with opening(Slowly(0.1, Say(SAMPLE_MEMORY))) as setup:
+        assert len(setup.ask(times=8)) == 8
+    assert setup.server.max_in_flight == 8
+
+
+def test_a_cancelled_call_is_a_row_too(opening):
+    with opening(Hang()) as setup:
+
+        async def run() -> None:
+            async with asyncio.timeout(0.2):
+                await setup.model.complete(REQUEST)
+
+        async def run_and_close() -> None:
+            try:
+                await run()
+            finally:
+                await setup.model.aclose()
+
+        with pytest.raises(TimeoutError):
+            asyncio.run(run_and_close())
+    assert setup.outcomes == ["cancelled"]
+
+
+def test_a_body_that_never_ends_is_cut_off(opening):
+    stage = msgspec.structs.replace(STAGE, max_reply_bytes=100_000, request_timeout_seconds=1.0, request_attempts=1)
+    with opening(NeverEnd(), stage=stage) as setup:
+        assert type(setup.fail()) is ModelUnavailable
+    assert setup.outcomes == ["unavailable"]

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from stillroom.config import Settings, StageOne
+from stillroom.models import StructuredRequest, open_structured
+from stillroom.testing import SAMPLE_MEMORY, FixedClock, ListLedger, LoopbackModel, Say, Status
+
+REQUEST = StructuredRequest(
+    system="s",
+    user="u",
+    schema={"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+    schema_name="empty",
+    effort="low",
+    max_output_tokens=10,
+    thread_id=None,
+)
+
+
+def ask(server: LoopbackModel, *, kind: str = "openai-responses", times: int = 1, key: str | None = None) -> ListLedger:
+    ledger = ListLedger()
+    provider = server.provider(kind)
+    environ = {"OPENAI_BASE_URL": server.base_url} | ({"OPENAI_API_KEY": key} if key else {})
+    settings = Settings(home=Path("/"), providers={"l": provider}, stage_one=StageOne(retry_pause_seconds=0.001))
+
+    async def run() -> None:
+        name = "openai-responses:m" if key else "l:m"
+        model = open_structured(name, settings, ledger=ledger, clock=FixedClock(0), redact=str, environ=environ)
+        for _ in range(times):
+            await model.complete(REQUEST)
+        await model.aclose()
+
+    asyncio.run(run())
+    return ledger
+
+
+def test_a_model_that_cannot_be_told_how_hard_to_think_is_asked_without_and_stays_so():
+    complaint = Status(status=400, message="Unsupported parameter", param="reasoning.effort")
+    with LoopbackModel([complaint, Say(SAMPLE_MEMORY)]) as server:
+        ledger = ask(server, times=2)
+    assert ["reasoning" in request.json for request in server.requests] == [True, False, False]
+    assert [call.outcome for call in ledger.calls] == ["ok", "ok"]
+
+
+def test_the_key_goes_into_the_header_and_nowhere_else():
+    with LoopbackModel() as server:
+        ask(server, key="sk-test")
+    request = server.requests[0]
+    assert request.headers["authorization"] == "Bearer sk-test"
+    assert b"sk-test" not in request.body
+
+
+def test_without_a_key_no_authorization_is_sent():
+    with LoopbackModel() as server:
+        ask(server)
+    assert "authorization" not in server.requests[0].headers
+
+
+def test_the_schema_that_a_strict_api_refuses_is_refused_by_the_loopback_too():
+    from stillroom.testing.strict import schema_fault
+
+    assert schema_fault(REQUEST.schema) is None
+    assert schema_fault({"type": "object", "properties": {"a": {"type": "string"}}, "required": []}) is not None
+    assert schema_fault({"type": "object", "properties": {}, "additionalProperties": False}) is None
+    open_child = {"type": "object", "properties": {"b": {}}, "required": ["b"], "additionalProperties": False}
+    assert schema_fault(open_child) == "schema.b has no type"
