@@ -199,6 +199,18 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 READING = Reading()
 
 
+class DatabaseLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of the state database."""
+
+    #: How long a writer waits for another process's transaction. They take about a millisecond; a machine that just
+    #: woke up, or a slow disk, gets this long before it is an error.
+    busy_timeout_ms: int = 30_000
+    #: Characters of a failure's reason that are kept: enough for a line of a report.
+    max_reason_chars: int = 2000
+    #: Reports of finished passes that are kept: months of them, at a few kilobytes each.
+    passes_kept: int = 500
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that one pass needs to know. Build it with `load_settings`, or by hand in tests."""
 

@@ -1,0 +1,43 @@
+"""The state database: threads, stage-1 outputs, jobs with leases, selection, usage, spending."""
+
+from __future__ import annotations
+
+from stillroom.store.records import (
+    ConsolidationClaim,
+    ConsolidationClaimOutcome,
+    Cooldown,
+    Job,
+    PassRecord,
+    RateLimitSnapshot,
+    RetryBackoff,
+    RetryExhausted,
+    Running,
+    Selection,
+    SpendingTotal,
+    Stage1Claim,
+    Stage1ClaimOutcome,
+    Stage1Draft,
+    Stage1Output,
+    UpToDate,
+)
+from stillroom.store.store import Store
+
+__all__ = [
+    "ConsolidationClaim",
+    "ConsolidationClaimOutcome",
+    "Cooldown",
+    "Job",
+    "PassRecord",
+    "RateLimitSnapshot",
+    "RetryBackoff",
+    "RetryExhausted",
+    "Running",
+    "Selection",
+    "SpendingTotal",
+    "Stage1Claim",
+    "Stage1ClaimOutcome",
+    "Stage1Draft",
+    "Stage1Output",
+    "Store",
+    "UpToDate",
+]

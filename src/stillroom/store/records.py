@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+from stillroom.spending import Usage
 
 
 class Stage1Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,5 +85,55 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     #: The top N, in rank order.
     selected: tuple[Stage1Output, ...]
-    #: `selected` and those of the previous selection that are still allowed, ascending by thread id: the files on disk.
+    #: `selected` and those of the previous selection that may still be remembered, ascending by thread id: the files
+    #: on disk. At most twice the limit; when they don't all fit, the lowest ranks of the previous selection go first.
     on_disk: tuple[Stage1Output, ...]
+
+
+JobStatus = Literal["pending", "running", "done", "error"]
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as the database has it. All times in seconds."""
+
+    status: JobStatus
+    retry_remaining: int
+    worker_id: str | None = None
+    ownership_token: str | None = None
+    started_at: int | None = None
+    leased_at: int | None = None  #: when the lease was given or last renewed
+    lease_until: int | None = None
+    finished_at: int | None = None
+    retry_at: int | None = None
+    last_error: str | None = None
+    input_watermark: int | None = None
+    last_success_watermark: int | None = None
+    reopened: bool = False  #: to be done again although its watermark is reached
+
+
+class SpendingTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What one model was used for on one day, in one phase."""
+
+    day: str  #: `2026-05-01`, UTC
+    phase: str
+    model: str
+    calls: int
+    failed_calls: int
+    unpriced_calls: int  #: calls whose price is not known: `cost_usd` is without them
+    cost_usd: float
+    usage: Usage
+
+
+class RateLimitSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider last said about its limits, as it was saved."""
+
+    provider: str
+    snapshot_json: bytes
+    at: int  #: seconds
+
+
+class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The report of a finished pass, as it was saved."""
+
+    at: int  #: seconds
+    report_json: bytes

@@ -1,0 +1,200 @@
+"""One SQLite file in WAL mode: opened, migrated, and used by any number of threads and processes.
+
+A process has one connection a store, and a lock lets one thread at a time use it. Writing transactions take SQLite's
+write lock at their start (`BEGIN IMMEDIATE`): a transaction that reads first and then wants to write can't be made to
+wait by SQLite, it fails with "database is locked".
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stillroom.config import DatabaseLimits
+from stillroom.errors import NewerSchema, StoreUnavailable
+
+#: In the file's header: tells our database from somebody else's (ASCII "Stil").
+APPLICATION_ID = 0x5374696C
+
+#: The file that brings a database from version N to N + 1, N being its place here.
+MIGRATIONS = ("schema.sql",)
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+_OPEN_RETRY_SECONDS = 0.02
+
+
+class Database:
+    """An open state database."""
+
+    def __init__(self, path: Path, limits: DatabaseLimits) -> None:
+        self.path = path
+        self._limits = limits
+        #: Protects the connection: a transaction belongs to a connection, not to a thread.
+        self._lock = threading.Lock()
+        self._db = self._open()
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Read one state; writers go on meanwhile. Fetch all rows before leaving."""
+        with self._transaction("BEGIN") as db:
+            yield db
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Read and write in one transaction, alone. An exception rolls everything back."""
+        with self._transaction("BEGIN IMMEDIATE") as db:
+            yield db
+
+    def erase_journal(self) -> None:
+        """Leave no deleted text in the write-ahead log, unless another process reads it right now."""
+        with self._lock, self._typed_errors():
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        """Close the file. Closing twice is fine."""
+        with self._lock:
+            self._db.close()
+
+    def _open(self) -> sqlite3.Connection:
+        with self._typed_errors():
+            _create_private(self.path)
+            db = sqlite3.connect(
+                self.path,
+                timeout=self._limits.busy_timeout_ms / 1000,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                db.row_factory = sqlite3.Row
+                self._prepare(db)
+            except BaseException:
+                db.close()
+                raise
+            return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        """Bring the file up to our version. Nothing is written before it is known to be ours."""
+        self._check_ours(db)
+        self._enter_wal(db)
+        db.execute("PRAGMA synchronous = NORMAL")  # a power cut may undo the last commits, never damage the file
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA secure_delete = ON")  # what a user has forgotten must not linger in free pages
+        if _version(db) < len(MIGRATIONS):
+            self._migrate(db)
+
+    def _check_ours(self, db: sqlite3.Connection) -> None:
+        db.execute("BEGIN")  # one snapshot: another process may be creating the tables right now
+        version = _version(db)
+        ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        foreign = not ours and (version or db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone())
+        db.execute("COMMIT")
+        if foreign:
+            raise StoreUnavailable(
+                f"`{self.path}` is the database of another program",
+                hint="point `STILLROOM_HOME` at a folder of its own",
+            )
+        if version > len(MIGRATIONS):
+            raise NewerSchema(
+                f"`{self.path}` has schema version {version}; this Stillroom knows {len(MIGRATIONS)}",
+                hint="upgrade it: `pip install --upgrade stillroom`",
+            )
+
+    def _enter_wal(self, db: sqlite3.Connection) -> None:
+        """SQLite does not wait for a lock when it changes the journal mode: many first starts at once would collide."""
+        deadline = time.monotonic() + self._limits.busy_timeout_ms / 1000
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode = WAL").fetchone()
+                return
+            except sqlite3.OperationalError as error:
+                if _code(error) not in _BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_OPEN_RETRY_SECONDS)
+
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            # Read again under the lock: another process may have been first.
+            for version in range(_version(db), len(MIGRATIONS)):
+                for statement in _statements(Path(__file__).with_name(MIGRATIONS[version]).read_text("utf-8")):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {version + 1}")
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._typed_errors():
+            self._db.execute(begin)
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _typed_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise  # a fault of ours, not of the file
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise _unavailable(self.path, error) from error
+
+
+def _create_private(path: Path) -> None:
+    """Create the file for its owner only: it holds what sessions said. SQLite's side files copy its mode."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass  # never opened here: closing it would drop the locks of another connection of this process
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script; `executescript` would commit the transaction that holds the migration together."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _code(error: Exception) -> int:
+    """SQLite's primary result code; the extended one has it in its low byte."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def _unavailable(path: Path, error: Exception) -> StoreUnavailable:
+    code = _code(error)
+    if code in _BUSY:
+        return StoreUnavailable(
+            f"`{path}` stays locked: {error}", hint="another process holds it; end that one, then try again"
+        )
+    if code in _DAMAGED:
+        return StoreUnavailable(
+            f"`{path}` is damaged: {error}",
+            hint=f"keep a copy: `mv '{path}' '{path}.damaged'`; the next run builds a new one from the sessions",
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return StoreUnavailable(f"no space left for `{path}`: {error}", hint="free some disk space, then try again")
+    return StoreUnavailable(
+        f"`{path}` can't be used: {error}", hint=f"`{path.parent}` and the files in it must be yours to read and write"
+    )

@@ -1,0 +1,406 @@
+-- Every statement that Stillroom runs on its state database. A query starts with its name between dashes, then a
+-- sentence about what it is for. Parameters are `:name`.
+
+-- save_thread --
+-- Insert a thread, or refresh it. A mode that was set here stays, except that a thread which was switched on here
+-- follows the agent's files again as soon as these switch it off.
+INSERT INTO threads (
+    thread_id, agent, rollout_path, source, cwd, created_at_ms, updated_at_ms, title, preview, recorded_mode, archived,
+    parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider,
+    file_size, file_mtime_ns, file_offset
+) VALUES (
+    :thread_id, :agent, :rollout_path, :source, :cwd, :created_at_ms, :updated_at_ms, :title, :preview, :recorded_mode,
+    :archived, :parent_thread_id, :git_branch, :git_sha, :git_origin_url, :cli_version, :model_provider,
+    :file_size, :file_mtime_ns, :file_offset
+)
+ON CONFLICT (thread_id) DO UPDATE SET
+    agent = excluded.agent,
+    rollout_path = excluded.rollout_path,
+    source = excluded.source,
+    cwd = excluded.cwd,
+    created_at_ms = excluded.created_at_ms,
+    updated_at_ms = excluded.updated_at_ms,
+    title = excluded.title,
+    preview = excluded.preview,
+    chosen_mode = CASE
+        WHEN threads.chosen_mode = 'enabled' AND excluded.recorded_mode <> 'enabled'
+            AND excluded.recorded_mode <> threads.recorded_mode THEN NULL
+        ELSE threads.chosen_mode
+    END,
+    recorded_mode = excluded.recorded_mode,
+    archived = excluded.archived,
+    missing = 0,
+    parent_thread_id = excluded.parent_thread_id,
+    git_branch = excluded.git_branch,
+    git_sha = excluded.git_sha,
+    git_origin_url = excluded.git_origin_url,
+    cli_version = excluded.cli_version,
+    model_provider = excluded.model_provider,
+    file_size = excluded.file_size,
+    file_mtime_ns = excluded.file_mtime_ns,
+    file_offset = excluded.file_offset;
+
+-- get_thread --
+-- One thread with everything that is known of it.
+SELECT
+    thread_id, agent, rollout_path, source, cwd, created_at_ms, updated_at_ms, title, preview, memory_mode, archived,
+    parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider
+FROM threads
+WHERE thread_id = :thread_id;
+
+-- list_threads --
+-- The newest threads first.
+SELECT
+    thread_id, agent, rollout_path, source, cwd, created_at_ms, updated_at_ms, title, preview, memory_mode, archived,
+    parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider
+FROM threads
+ORDER BY updated_at_ms DESC, thread_id DESC
+LIMIT :limit;
+
+-- list_file_stamps --
+-- How every rollout of an agent looked when it was last read; those that vanished are read anew if they come back.
+SELECT rollout_path, file_size, file_mtime_ns, file_offset
+FROM threads
+WHERE agent = :agent AND missing = 0;
+
+-- mark_missing --
+-- The rollout at this path is gone: nothing is left to extract.
+UPDATE threads SET missing = 1
+WHERE agent = :agent AND rollout_path = :rollout_path AND missing = 0;
+
+-- choose_mode --
+-- Set the mode of a thread here, whatever the agent's files say.
+UPDATE threads SET chosen_mode = :mode
+WHERE thread_id = :thread_id;
+
+-- delete_thread --
+-- Forget that the thread exists; its output goes with it.
+DELETE FROM threads
+WHERE thread_id = :thread_id;
+
+-- find_scan_edge --
+-- The last of the newest eligible threads that a pass looks at. The limit counts them before anyone asks whether they
+-- are extracted already, so that a pass stays short on a home with years of sessions.
+SELECT updated_at_ms, thread_id
+FROM threads
+WHERE is_eligible = 1 AND updated_at_ms BETWEEN :oldest_ms AND :newest_ms AND thread_id IS NOT :current_thread_id
+ORDER BY updated_at_ms DESC, thread_id DESC
+LIMIT 1 OFFSET :scan_limit - 1;
+
+-- scan_threads --
+-- Eligible threads down to the edge that are not extracted up to their last activity, newest first, with what their
+-- job says. Rows are made as they are fetched: whoever wants two pays for two.
+SELECT
+    thread.thread_id, thread.updated_at_ms / 1000 AS updated_at,
+    job.status, job.leased_at, job.lease_until, job.finished_at, job.retry_at, job.retry_remaining, job.last_error,
+    job.input_watermark, job.last_success_watermark, job.reopened
+FROM threads AS thread
+LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
+LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
+WHERE thread.is_eligible = 1 AND thread.updated_at_ms BETWEEN :oldest_ms AND :newest_ms
+    AND thread.thread_id IS NOT :current_thread_id
+    AND (thread.updated_at_ms, thread.thread_id) >= (:oldest_ms, :edge_thread_id)
+    AND (job.reopened = 1 OR (
+        coalesce(output.source_updated_at, -1) < thread.updated_at_ms / 1000
+        AND coalesce(job.last_success_watermark, -1) < thread.updated_at_ms / 1000
+    ))
+ORDER BY thread.updated_at_ms DESC, thread.thread_id DESC;
+
+-- get_job --
+-- One job with its lease, its retries and its watermarks.
+SELECT
+    status, worker_id, ownership_token, started_at, leased_at, lease_until, finished_at, retry_at, retry_remaining,
+    last_error, input_watermark, last_success_watermark, reopened
+FROM jobs
+WHERE kind = :kind AND job_key = :job_key;
+
+-- list_running_leases --
+-- The leases that count against the cap of running jobs, fresh or not.
+SELECT leased_at, lease_until
+FROM jobs
+WHERE kind = :kind AND status = 'running';
+
+-- take_job --
+-- Give a job to a new owner. The caller has decided, in this same transaction, that it may be taken.
+INSERT INTO jobs (
+    kind, job_key, status, worker_id, ownership_token, started_at, leased_at, lease_until, retry_remaining,
+    input_watermark, last_success_watermark
+) VALUES (
+    :kind, :job_key, 'running', :worker_id, :token, :now, :now, :lease_until, :retry_remaining, :input_watermark, NULL
+)
+ON CONFLICT (kind, job_key) DO UPDATE SET
+    status = 'running',
+    worker_id = excluded.worker_id,
+    ownership_token = excluded.ownership_token,
+    started_at = excluded.started_at,
+    leased_at = excluded.leased_at,
+    lease_until = excluded.lease_until,
+    finished_at = NULL,
+    retry_at = NULL,
+    last_error = NULL,
+    retry_remaining = excluded.retry_remaining,
+    input_watermark = excluded.input_watermark;
+
+-- renew_lease --
+-- A heartbeat. It can't revive a lease that has run out.
+UPDATE jobs SET leased_at = :now, lease_until = :lease_until
+WHERE kind = :kind AND job_key = :job_key AND status = 'running' AND ownership_token = :token AND lease_until > :now;
+
+-- fail_job --
+-- The owner gives up: one retry less, and none before `retry_at`.
+UPDATE jobs SET
+    status = 'error',
+    finished_at = :now,
+    leased_at = NULL,
+    lease_until = NULL,
+    retry_at = :retry_at,
+    retry_remaining = max(retry_remaining - 1, 0),
+    last_error = :reason
+WHERE kind = :kind AND job_key = :job_key AND status = 'running'
+    AND (ownership_token = :token OR (:or_unowned AND ownership_token IS NULL));
+
+-- exhaust_job --
+-- Its last lease ran out without a word from the owner: no retry is left.
+UPDATE jobs SET
+    status = 'error',
+    finished_at = :now,
+    ownership_token = NULL,
+    leased_at = NULL,
+    lease_until = NULL,
+    retry_remaining = 0,
+    last_error = :reason
+WHERE kind = :kind AND job_key = :job_key AND status = 'running' AND ownership_token IS :token;
+
+-- finish_stage1_job --
+-- Done up to the watermark that was claimed.
+UPDATE jobs SET
+    status = 'done',
+    finished_at = :now,
+    leased_at = NULL,
+    lease_until = NULL,
+    last_error = NULL,
+    last_success_watermark = input_watermark,
+    reopened = 0
+WHERE kind = 'memory_stage1' AND job_key = :thread_id AND status = 'running' AND ownership_token = :token;
+
+-- delete_stage1_job --
+-- Forget that the thread was ever extracted.
+DELETE FROM jobs
+WHERE kind = 'memory_stage1' AND job_key = :thread_id;
+
+-- get_output_watermark --
+-- Up to which activity a thread's output goes.
+SELECT source_updated_at
+FROM stage1_outputs
+WHERE thread_id = :thread_id;
+
+-- save_output --
+-- Store what was extracted. An older extraction never replaces a newer one; use and selection stay as they are.
+INSERT INTO stage1_outputs (
+    thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, generated_at, engine
+) VALUES (
+    :thread_id, :source_updated_at, :raw_memory, :rollout_summary, :rollout_slug, :now, :engine
+)
+ON CONFLICT (thread_id) DO UPDATE SET
+    source_updated_at = excluded.source_updated_at,
+    raw_memory = excluded.raw_memory,
+    rollout_summary = excluded.rollout_summary,
+    rollout_slug = excluded.rollout_slug,
+    generated_at = excluded.generated_at,
+    engine = excluded.engine
+WHERE excluded.source_updated_at >= stage1_outputs.source_updated_at;
+
+-- delete_output --
+-- The thread holds nothing durable any more.
+DELETE FROM stage1_outputs
+WHERE thread_id = :thread_id;
+
+-- list_outputs --
+-- The latest outputs of threads that may be remembered; blank ones are skipped.
+SELECT
+    output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
+    git_origin_url, generated_at, engine, usage_count, last_usage
+FROM stage1_outputs AS output
+JOIN threads AS thread ON thread.thread_id = output.thread_id
+WHERE memory_mode = 'enabled'
+    AND (trim(raw_memory, char(32, 9, 10, 13)) <> '' OR trim(rollout_summary, char(32, 9, 10, 13)) <> '')
+ORDER BY source_updated_at DESC, output.thread_id DESC
+LIMIT :limit;
+
+-- select_outputs --
+-- The inputs of a consolidation, most used first, then most recently used. What was not used for too long is out.
+SELECT
+    output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
+    git_origin_url, generated_at, engine, usage_count, last_usage
+FROM stage1_outputs AS output
+JOIN threads AS thread ON thread.thread_id = output.thread_id
+WHERE memory_mode = 'enabled'
+    AND (trim(raw_memory, char(32, 9, 10, 13)) <> '' OR trim(rollout_summary, char(32, 9, 10, 13)) <> '')
+    AND coalesce(last_usage, source_updated_at) >= :cutoff
+ORDER BY usage_count DESC, coalesce(last_usage, source_updated_at) DESC, source_updated_at DESC, output.thread_id DESC
+LIMIT :limit;
+
+-- select_previous_outputs --
+-- What the last successful consolidation had selected and may still be remembered, in the same order.
+SELECT
+    output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
+    git_origin_url, generated_at, engine, usage_count, last_usage
+FROM stage1_outputs AS output
+JOIN threads AS thread ON thread.thread_id = output.thread_id
+WHERE selected_for_phase2 = 1 AND memory_mode = 'enabled'
+    AND (trim(raw_memory, char(32, 9, 10, 13)) <> '' OR trim(rollout_summary, char(32, 9, 10, 13)) <> '')
+ORDER BY usage_count DESC, coalesce(last_usage, source_updated_at) DESC, source_updated_at DESC, output.thread_id DESC
+LIMIT :limit;
+
+-- list_selected_refused --
+-- Threads of the previous selection that may not be remembered any more: something is to be forgotten.
+SELECT output.thread_id
+FROM stage1_outputs AS output
+JOIN threads AS thread ON thread.thread_id = output.thread_id
+WHERE selected_for_phase2 = 1 AND memory_mode <> 'enabled';
+
+-- is_selected --
+-- Whether the previous selection holds the thread.
+SELECT 1
+FROM stage1_outputs
+WHERE thread_id = :thread_id AND selected_for_phase2 = 1;
+
+-- use_output --
+-- A session drew on this memory.
+UPDATE stage1_outputs SET usage_count = usage_count + 1, last_usage = :now
+WHERE thread_id = :thread_id;
+
+-- prune_outputs --
+-- Remove the oldest outputs that nobody used for too long and that no memory file rests on.
+DELETE FROM stage1_outputs
+WHERE thread_id IN (
+    SELECT thread_id
+    FROM stage1_outputs
+    WHERE selected_for_phase2 = 0 AND coalesce(last_usage, source_updated_at) < :cutoff
+    ORDER BY coalesce(last_usage, source_updated_at), source_updated_at, thread_id
+    LIMIT :limit
+);
+
+-- reopen_outputs --
+-- Make every thread whose output comes from this engine claimable once more, with all its retries. A running job is
+-- left alone.
+INSERT INTO jobs (kind, job_key, status, retry_remaining, input_watermark, last_success_watermark, reopened)
+SELECT 'memory_stage1', thread_id, 'pending', :retries, source_updated_at, source_updated_at, 1
+FROM stage1_outputs
+WHERE engine = :engine
+ON CONFLICT (kind, job_key) DO UPDATE SET
+    reopened = 1,
+    retry_at = NULL,
+    retry_remaining = max(jobs.retry_remaining, excluded.retry_remaining)
+WHERE jobs.status <> 'running';
+
+-- delete_all_outputs --
+-- Forget everything that was extracted.
+DELETE FROM stage1_outputs;
+
+-- delete_all_jobs --
+-- Forget all work; whoever runs a job now is refused when it finishes.
+DELETE FROM jobs;
+
+-- enqueue_consolidation --
+-- There is something new to consolidate. Lifts the pause after a failure while retries are left; never the cooldown
+-- after a success. The watermark only grows.
+INSERT INTO jobs (kind, job_key, status, retry_remaining, input_watermark, last_success_watermark)
+VALUES ('memory_consolidate_global', 'global', 'pending', :retries, :watermark, 0)
+ON CONFLICT (kind, job_key) DO UPDATE SET
+    status = CASE WHEN jobs.status = 'running' THEN 'running' ELSE 'pending' END,
+    retry_at = CASE WHEN jobs.status = 'running' OR jobs.retry_remaining = 0 THEN jobs.retry_at END,
+    input_watermark = CASE
+        WHEN excluded.input_watermark > coalesce(jobs.input_watermark, 0) THEN excluded.input_watermark
+        ELSE coalesce(jobs.input_watermark, 0) + 1
+    END;
+
+-- finish_consolidation_job --
+-- The folder holds everything up to the watermark; the retries are full again.
+UPDATE jobs SET
+    status = 'done',
+    finished_at = :now,
+    leased_at = NULL,
+    lease_until = NULL,
+    last_error = NULL,
+    retry_remaining = :retries,
+    last_success_watermark = max(coalesce(last_success_watermark, 0), :watermark)
+WHERE kind = 'memory_consolidate_global' AND job_key = 'global' AND status = 'running' AND ownership_token = :token;
+
+-- clear_selection --
+-- Nothing is selected any more.
+UPDATE stage1_outputs SET selected_for_phase2 = 0, selected_for_phase2_source_updated_at = NULL
+WHERE selected_for_phase2 = 1;
+
+-- mark_selected --
+-- Remember that this very version of the output went into the memory folder.
+UPDATE stage1_outputs SET selected_for_phase2 = 1, selected_for_phase2_source_updated_at = source_updated_at
+WHERE thread_id = :thread_id AND source_updated_at = :source_updated_at;
+
+-- save_call --
+-- One request to a model, failed ones too.
+INSERT INTO model_calls (
+    at, phase, model, outcome, thread_id, duration_ms, input_tokens, cached_input_tokens, cache_write_tokens,
+    output_tokens, reasoning_tokens, cost_usd, error
+) VALUES (
+    :at, :phase, :model, :outcome, :thread_id, :duration_ms, :input_tokens, :cached_input_tokens, :cache_write_tokens,
+    :output_tokens, :reasoning_tokens, :cost_usd, :error
+);
+
+-- list_calls --
+-- The latest calls first, of one thread or of all.
+SELECT
+    at, phase, model, outcome, thread_id, duration_ms, input_tokens, cached_input_tokens, cache_write_tokens,
+    output_tokens, reasoning_tokens, cost_usd, error
+FROM model_calls
+WHERE :thread_id IS NULL OR thread_id = :thread_id
+ORDER BY call_id DESC
+LIMIT :limit;
+
+-- total_calls --
+-- What was spent in a span of time, by day (UTC), phase and model.
+SELECT
+    date(at, 'unixepoch') AS day, phase, model,
+    count(*) AS calls,
+    sum(outcome <> 'ok') AS failed_calls,
+    sum(cost_usd IS NULL) AS unpriced_calls,
+    total(cost_usd) AS cost_usd,
+    sum(input_tokens) AS input_tokens,
+    sum(cached_input_tokens) AS cached_input_tokens,
+    sum(cache_write_tokens) AS cache_write_tokens,
+    sum(output_tokens) AS output_tokens,
+    sum(reasoning_tokens) AS reasoning_tokens
+FROM model_calls
+WHERE at >= :since AND at < :until
+GROUP BY day, phase, model
+ORDER BY day, phase, model;
+
+-- save_rate_limits --
+-- Keep the newest snapshot of a provider; one that arrives late does not replace a newer one.
+INSERT INTO rate_limits (provider, snapshot_json, at)
+VALUES (:provider, :snapshot_json, :at)
+ON CONFLICT (provider) DO UPDATE SET snapshot_json = excluded.snapshot_json, at = excluded.at
+WHERE excluded.at >= rate_limits.at OR rate_limits.at > :now;
+
+-- get_rate_limits --
+-- The newest snapshot of a provider.
+SELECT provider, snapshot_json, at
+FROM rate_limits
+WHERE provider = :provider;
+
+-- save_pass --
+-- Keep the report of a finished pass.
+INSERT INTO passes (at, report_json)
+VALUES (:at, :report_json);
+
+-- drop_old_passes --
+-- Only the newest reports are worth their space.
+DELETE FROM passes
+WHERE pass_id <= (SELECT max(pass_id) FROM passes) - :kept;
+
+-- list_passes --
+-- The newest reports first.
+SELECT at, report_json
+FROM passes
+ORDER BY pass_id DESC
+LIMIT :limit;

@@ -1,0 +1,332 @@
+"""The door to the state database: every method is one transaction, at the time that the clock shows.
+
+Any thread may call it, and any number of processes may have the same file open. What a method does stands in the
+module that it calls: `threads`, `stage1`, `consolidation`, `ledger`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+from stillroom.clock import Clock
+from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
+from stillroom.spending import ModelCall
+from stillroom.store import consolidation, leases, ledger, stage1, threads
+from stillroom.store.database import Database
+from stillroom.store.records import (
+    ConsolidationClaimOutcome,
+    Job,
+    PassRecord,
+    RateLimitSnapshot,
+    Selection,
+    SpendingTotal,
+    Stage1Claim,
+    Stage1ClaimOutcome,
+    Stage1Draft,
+    Stage1Output,
+)
+from stillroom.store.texts import to_sql
+from stillroom.thread import FileStamp, MemoryMode, Thread
+
+_RETRIES = StageTwo().retries
+
+
+def _random_token() -> str:
+    return str(uuid.uuid4())
+
+
+class Store:
+    """Threads, stage-1 outputs, jobs with leases, selection, usage, spending. Open it with `Store.open`."""
+
+    def __init__(
+        self, database: Database, *, clock: Clock, new_token: Callable[[], str], limits: DatabaseLimits
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._new_token = new_token
+        self._limits = limits
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        new_token: Callable[[], str] = _random_token,
+        limits: DatabaseLimits = DatabaseLimits(),  # noqa: B008 - frozen
+    ) -> Self:
+        """Open the database, creating or migrating it. Raises `StoreUnavailable` or `NewerSchema`."""
+        return cls(Database(path, limits), clock=clock, new_token=new_token, limits=limits)
+
+    def close(self) -> None:
+        """Close the database; what is committed stays."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Threads
+
+    def file_stamps(self, agent: str) -> dict[str, FileStamp]:
+        """How each of the agent's rollouts looked when it was last read, by path."""
+        with self._database.read() as db:
+            return threads.file_stamps(db, agent)
+
+    def save_threads(self, found: Sequence[tuple[Thread, FileStamp]]) -> None:
+        """Insert or refresh threads. A mode that was set here stays."""
+        with self._database.write() as db:
+            threads.save(db, found, retries=_RETRIES, now=self._clock.now())
+
+    def forget_missing(self, agent: str, present: Collection[str]) -> int:
+        """Mark the agent's rollouts that are not among these paths: they are not claimed until they come back. What
+        was extracted of them stays. Returns how many are newly gone."""
+        with self._database.write() as db:
+            return threads.mark_missing(db, agent, present=present)
+
+    def thread(self, thread_id: str) -> Thread | None:
+        """The thread with its mode as it counts, or None."""
+        with self._database.read() as db:
+            return threads.get(db, thread_id)
+
+    def threads(self, *, limit: int = 100) -> list[Thread]:
+        """The threads that were active last, newest first."""
+        with self._database.read() as db:
+            return threads.newest(db, limit=limit)
+
+    def set_memory_mode(self, thread_id: str, mode: MemoryMode) -> bool:
+        """Say whether a thread may be remembered; a later scan does not undo it. Returns whether the mode changed."""
+        with self._database.write() as db:
+            return threads.set_mode(db, thread_id, mode, retries=_RETRIES, now=self._clock.now())
+
+    def forget_thread(self, thread_id: str) -> None:
+        """Remove the thread's output and never extract it again, even if its rollout stays."""
+        with self._database.write() as db:
+            threads.set_mode(db, thread_id, "disabled", retries=_RETRIES, now=self._clock.now())
+            threads.forget(db, thread_id, retries=_RETRIES, now=self._clock.now())
+        self._database.erase_journal()
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove the thread with its output. A scan that finds its rollout again starts from nothing."""
+        with self._database.write() as db:
+            threads.delete(db, thread_id, retries=_RETRIES, now=self._clock.now())
+        self._database.erase_journal()
+
+    # Phase 1
+
+    def claim_stage1(
+        self,
+        *,
+        worker_id: str,
+        current_thread_id: str | None,
+        memories: Memories,
+        stage: StageOne,
+        max_claims: int,
+        backfill: bool = False,
+    ) -> list[Stage1Claim]:
+        """Claim the newest threads that need extraction, at most `max_claims`, which is also the cap of fresh leases
+        of all workers together. With `backfill` a thread may be of any age."""
+        claims: list[Stage1Claim] = []
+        seen: set[str] = set()
+        while len(claims) < max_claims:
+            with self._database.read() as db:  # the long part, while others write
+                candidates = stage1.scan(
+                    db,
+                    current_thread_id=current_thread_id,
+                    memories=memories,
+                    stage=stage,
+                    backfill=backfill,
+                    limit=max_claims - len(claims),
+                    seen=seen,
+                    now_ms=self._clock.now_ms(),
+                )
+            if not candidates:
+                break
+            with self._database.write() as db:
+                outcome = stage1.claim_first(
+                    db,
+                    candidates,
+                    worker_id=worker_id,
+                    stage=stage,
+                    max_running=max_claims,
+                    new_token=self._new_token,
+                    now=self._clock.now(),
+                )
+            claims += outcome.claims
+            seen |= {candidate.thread_id for candidate in candidates}
+            if outcome.is_full:
+                break
+        return claims
+
+    def try_claim_stage1(
+        self, thread_id: str, *, worker_id: str, source_updated_at: int, stage: StageOne, max_running: int
+    ) -> Stage1ClaimOutcome:
+        """Claim this thread, whatever its age and mode. Raises `StoreError` if it is not known."""
+        with self._database.write() as db:
+            return stage1.try_claim(
+                db,
+                thread_id,
+                worker_id=worker_id,
+                source_updated_at=source_updated_at,
+                stage=stage,
+                max_running=max_running,
+                new_token=self._new_token,
+                now=self._clock.now(),
+            )
+
+    def heartbeat_stage1(self, claim: Stage1Claim, *, lease_seconds: int) -> bool:
+        """Renew the lease. False: it has run out or was taken over, so stop. A result that is there already may still
+        be handed in: it is accepted as long as nobody else has claimed the thread."""
+        with self._database.write() as db:
+            return stage1.heartbeat(db, claim, lease_seconds=lease_seconds, now=self._clock.now())
+
+    def finish_stage1(self, claim: Stage1Claim, draft: Stage1Draft | None, *, engine: str) -> bool:
+        """Store what was extracted; None: there is nothing durable. False: the thread is somebody else's by now."""
+        with self._database.write() as db:
+            return stage1.finish(db, claim, draft, engine=engine, retries=_RETRIES, now=self._clock.now())
+
+    def fail_stage1(self, claim: Stage1Claim, *, reason: str, retry_delay_seconds: int) -> bool:
+        """Give the thread up, with the reason (redacted by the caller). False: it is somebody else's by now."""
+        with self._database.write() as db:
+            return stage1.fail(
+                db,
+                claim,
+                reason=self._cut(reason),
+                retry_delay_seconds=retry_delay_seconds,
+                now=self._clock.now(),
+            )
+
+    def stage1_job(self, thread_id: str) -> Job | None:
+        """How the extraction of this thread stands."""
+        with self._database.read() as db:
+            return leases.read_job(db, leases.STAGE1, to_sql(thread_id))
+
+    def reopen_offline(self, engine: str = OFFLINE) -> int:
+        """Make threads whose output comes from this engine claimable again, with all their retries, until the next
+        success. The output stays until then. Returns how many."""
+        with self._database.write() as db:
+            return stage1.reopen(db, engine=engine, retries=StageOne().retries)
+
+    def stage1_outputs(self, *, limit: int = 100) -> list[Stage1Output]:
+        """The latest outputs of enabled threads, newest first."""
+        with self._database.read() as db:
+            return stage1.latest_outputs(db, limit=limit)
+
+    def prune_stage1(self, *, max_unused_days: int, limit: int) -> int:
+        """Remove outputs that are not selected and were not used for longer than this; returns how many."""
+        with self._database.write() as db:
+            return stage1.prune(db, max_unused_days=max_unused_days, limit=limit, now=self._clock.now())
+
+    def record_usage(self, thread_ids: Iterable[str]) -> int:
+        """Count one use of each of these memories; returns how many are known."""
+        with self._database.write() as db:
+            return stage1.record_usage(db, thread_ids, now=self._clock.now())
+
+    def clear_memory(self) -> None:
+        """Forget every output and every job. Threads, their modes and the spending stay."""
+        with self._database.write() as db:
+            stage1.clear(db)
+        self._database.erase_journal()
+
+    # Phase 2
+
+    def enqueue_consolidation(self, watermark: int) -> None:
+        """Say that there is something to consolidate."""
+        with self._database.write() as db:
+            consolidation.enqueue(db, watermark, retries=_RETRIES)
+
+    def claim_consolidation(self, *, worker_id: str, stage: StageTwo) -> ConsolidationClaimOutcome:
+        """Take the global lock of phase 2."""
+        with self._database.write() as db:
+            return consolidation.claim(
+                db, worker_id=worker_id, stage=stage, new_token=self._new_token, now=self._clock.now()
+            )
+
+    def heartbeat_consolidation(self, token: str, *, lease_seconds: int) -> bool:
+        """Renew the lease. False: it has run out or was taken over, so stop."""
+        with self._database.write() as db:
+            return consolidation.heartbeat(db, token, lease_seconds=lease_seconds, now=self._clock.now())
+
+    def owns_consolidation(self, token: str) -> bool:
+        """Whether the lock is still held, by a lease that has not run out."""
+        with self._database.read() as db:
+            return consolidation.owns(db, token, now=self._clock.now())
+
+    def succeed_consolidation(self, token: str, *, watermark: int, selected: Sequence[Stage1Output]) -> bool:
+        """The folder holds `Selection.selected` up to the watermark. False: the lock is somebody else's by now.
+
+        Pass `selected`, not `on_disk`: what only the previous selection holds leaves the disk at the next run.
+        """
+        with self._database.write() as db:
+            return consolidation.succeed(
+                db, token, watermark=watermark, selected=selected, retries=_RETRIES, now=self._clock.now()
+            )
+
+    def fail_consolidation(
+        self, token: str, *, reason: str, retry_delay_seconds: int, or_unowned: bool = False
+    ) -> bool:
+        """Give the lock up, with the reason. `or_unowned` also fails a running job that has no owner."""
+        with self._database.write() as db:
+            return consolidation.fail(
+                db,
+                token,
+                reason=self._cut(reason),
+                retry_delay_seconds=retry_delay_seconds,
+                or_unowned=or_unowned,
+                now=self._clock.now(),
+            )
+
+    def consolidation_job(self) -> Job | None:
+        """How the job of phase 2 stands."""
+        with self._database.read() as db:
+            return leases.read_job(db, leases.CONSOLIDATION, leases.CONSOLIDATION_KEY)
+
+    def select_inputs(self, *, limit: int, max_unused_days: int) -> Selection:
+        """What the next consolidation works on."""
+        with self._database.read() as db:
+            return consolidation.select(db, limit=limit, max_unused_days=max_unused_days, now=self._clock.now())
+
+    # Spending, limits, passes
+
+    def record_call(self, call: ModelCall) -> None:
+        """Keep one request to a model, failed ones too."""
+        with self._database.write() as db:
+            ledger.record_call(db, call)
+
+    def calls(self, *, thread_id: str | None = None, limit: int = 100) -> list[ModelCall]:
+        """The latest calls, of one thread or of all, newest first."""
+        with self._database.read() as db:
+            return ledger.calls(db, thread_id=thread_id, limit=limit)
+
+    def spending(self, *, since: int = 0, until: int = ledger.FOREVER) -> list[SpendingTotal]:
+        """What calls that ended in `[since, until)` used, by day (UTC), phase and model."""
+        with self._database.read() as db:
+            return ledger.totals(db, since=since, until=until)
+
+    def save_rate_limits(self, provider: str, snapshot_json: bytes, at: int) -> None:
+        """Keep what the provider said of its limits, unless something newer is known."""
+        with self._database.write() as db:
+            ledger.save_rate_limits(db, provider, snapshot_json, at=at, now=self._clock.now())
+
+    def rate_limits(self, provider: str) -> RateLimitSnapshot | None:
+        """What the provider last said of its limits."""
+        with self._database.read() as db:
+            return ledger.rate_limits(db, provider)
+
+    def record_pass(self, at: int, report_json: bytes) -> None:
+        """Keep the report of a finished pass."""
+        with self._database.write() as db:
+            ledger.record_pass(db, at=at, report_json=report_json, kept=self._limits.passes_kept)
+
+    def last_passes(self, limit: int = 10) -> list[PassRecord]:
+        """The newest reports, newest first."""
+        with self._database.read() as db:
+            return ledger.last_passes(db, limit=limit)
+
+    def _cut(self, reason: str) -> str:
+        return reason[: self._limits.max_reason_chars].encode("utf-8", "replace").decode()

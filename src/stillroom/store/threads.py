@@ -1,0 +1,97 @@
+"""What is known of every thread, and which of them may be remembered (spec §4.3, §4.7, §4.12).
+
+Two modes are kept of a thread: what the agent's files say, and what was set here. What was set here counts. All
+functions run inside a transaction of the caller.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable
+from typing import get_args
+
+import msgspec
+
+from stillroom.store.consolidation import enqueue, is_selected
+from stillroom.store.sql import QUERIES, execute
+from stillroom.store.texts import columns, from_sql, to_sql, values
+from stillroom.thread import FileStamp, MemoryMode, Thread
+
+
+def file_stamps(db: sqlite3.Connection, agent: str) -> dict[str, FileStamp]:
+    """How every rollout of the agent looked when it was last read, by path."""
+    return {
+        from_sql(path): FileStamp(size=size, mtime_ns=mtime_ns, offset=offset)
+        for path, size, mtime_ns, offset in execute(db, "list_file_stamps", agent=agent)
+    }
+
+
+def save(db: sqlite3.Connection, found: Iterable[tuple[Thread, FileStamp]], *, retries: int, now: int) -> None:
+    """Insert or refresh threads. One that was selected and turns out to be switched off is to be forgotten."""
+    refused_before = _selected_refused(db)
+    db.executemany(QUERIES["save_thread"], (_columns(thread, stamp) for thread, stamp in found))
+    if not _selected_refused(db) <= refused_before:
+        enqueue(db, now, retries=retries)
+
+
+def mark_missing(db: sqlite3.Connection, agent: str, *, present: Collection[str]) -> int:
+    """Mark the agent's rollouts that are not among the present ones; returns how many are newly gone."""
+    gone = [path for path in file_stamps(db, agent) if path not in present]
+    for path in gone:
+        execute(db, "mark_missing", agent=agent, rollout_path=to_sql(path))
+    return len(gone)
+
+
+def get(db: sqlite3.Connection, thread_id: str) -> Thread | None:
+    row = execute(db, "get_thread", thread_id=to_sql(thread_id)).fetchone()
+    return _thread(row) if row else None
+
+
+def newest(db: sqlite3.Connection, *, limit: int) -> list[Thread]:
+    return [_thread(row) for row in execute(db, "list_threads", limit=limit)]
+
+
+def set_mode(db: sqlite3.Connection, thread_id: str, mode: MemoryMode, *, retries: int, now: int) -> bool:
+    """Set the mode, and have a selected thread forgotten if it may not be remembered any more, each time that this is
+    said. Returns whether the mode changed."""
+    thread = get(db, thread_id)
+    if thread is None:
+        return False
+    execute(db, "choose_mode", thread_id=to_sql(thread_id), mode=mode)
+    if mode != "enabled" and is_selected(db, thread_id):
+        enqueue(db, now, retries=retries)
+    return thread.memory_mode != mode
+
+
+def forget(db: sqlite3.Connection, thread_id: str, *, retries: int, now: int) -> None:
+    """Remove what was made of the thread and the record that it was extracted."""
+    selected = is_selected(db, thread_id)
+    execute(db, "delete_output", thread_id=to_sql(thread_id))
+    execute(db, "delete_stage1_job", thread_id=to_sql(thread_id))
+    if selected:
+        enqueue(db, now, retries=retries)
+
+
+def delete(db: sqlite3.Connection, thread_id: str, *, retries: int, now: int) -> None:
+    """Forget it, and that it exists."""
+    forget(db, thread_id, retries=retries, now=now)
+    execute(db, "delete_thread", thread_id=to_sql(thread_id))
+
+
+def _selected_refused(db: sqlite3.Connection) -> set[str]:
+    return {row["thread_id"] for row in execute(db, "list_selected_refused")}
+
+
+def _columns(thread: Thread, stamp: FileStamp) -> dict[str, object]:
+    return {
+        **columns(msgspec.structs.asdict(thread)),
+        # A mode that we don't know can't mean yes.
+        "recorded_mode": thread.memory_mode if thread.memory_mode in get_args(MemoryMode) else "disabled",
+        "file_size": stamp.size,
+        "file_mtime_ns": stamp.mtime_ns,
+        "file_offset": stamp.offset,
+    }
+
+
+def _thread(row: sqlite3.Row) -> Thread:
+    return Thread(**{**values(row), "archived": bool(row["archived"])})
