@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from stillroom.rollouts.item import Item
+
 Speaker = Literal["user", "assistant", "agent", "harness"]
 """`agent`: another agent's message; `harness`: text that the client put in a user message."""
 
@@ -17,6 +19,11 @@ _HARNESS = re.compile(
     re.IGNORECASE,
 )
 _AGENT = re.compile(r"\s*(?:<subagent_notification>|Message Type:.*\n\s*Task name:.*\n\s*Sender:.*\n\s*Payload:)")
+
+# The editor extension writes open files and selections before what the user typed.
+_REQUEST = re.compile(r"^#+ My request for Codex:?[ \t]*$", re.MULTILINE)
+# A preview is made of this much of a message.
+_PREVIEWED_CHARS = 20_000
 
 
 class Part(msgspec.Struct):
@@ -39,6 +46,9 @@ class Message(msgspec.Struct):
     internal_chat_message_metadata_passthrough: _Metadata | None = None
 
 
+_message = msgspec.json.Decoder(Message)
+
+
 def speeches(message: Message) -> list[tuple[Speaker, str]]:
     """What is said in a message; neighbouring parts of one speaker are joined by a newline."""
     parts = [Part("input_text", message.content)] if isinstance(message.content, str) else message.content
@@ -55,6 +65,28 @@ def speeches(message: Message) -> list[tuple[Speaker, str]]:
         else:
             said.append((who, part.text))
     return said
+
+
+def first_words(item: Item, *, max_chars: int) -> str:
+    """The preview that a user's message gives a thread; "" for every other item."""
+    if item.type != "message" or item.role != "user":
+        return ""
+    try:
+        said = speeches(_message.decode(item.raw))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    return next(
+        (words for who, text in said if who == "user" and (words := preview_text(text, max_chars=max_chars))), ""
+    )
+
+
+def preview_text(text: str, *, max_chars: int) -> str:
+    """The first words of `text` on one line, without what an editor put before them."""
+    text = text[:_PREVIEWED_CHARS]
+    if request := _REQUEST.search(text):
+        text = text[request.end() :]
+    text = " ".join(text.split())
+    return text if len(text) <= max_chars else text[: max_chars - 1].rstrip() + "…"
 
 
 def _speaker(role: str, text: str, kind: str) -> Speaker:

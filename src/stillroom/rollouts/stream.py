@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, cast, get_args
+from typing import BinaryIO, Self
 
 import msgspec
 
@@ -15,10 +16,10 @@ from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.fragments import without_images, without_instructions, without_memory
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.lines import open_stored, read_lines
+from stillroom.rollouts.meta import Git, SessionMeta, parse_meta
 from stillroom.rollouts.policy import DROPPED_ITEMS, DROPPED_ROLES, MEMORY_ITEMS, OTHER_LINES
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
-from stillroom.thread import MemoryMode
 
 # Codex writes the keys of a line in this order: `timestamp`, `ordinal` where there is one, `type`, `payload`.
 _TIMESTAMP = b'{"timestamp":"'
@@ -40,9 +41,8 @@ class _Head(msgspec.Struct):
     role: str | None = None
 
 
-class _Meta(msgspec.Struct):
+class _Turn(msgspec.Struct):
     cwd: str | None = None
-    memory_mode: str | None = None
 
 
 class _Sent(msgspec.Struct):
@@ -57,17 +57,22 @@ class _Sent(msgspec.Struct):
 
 _line = msgspec.json.Decoder(_Line)
 _head = msgspec.json.Decoder(_Head)
-_meta = msgspec.json.Decoder(_Meta)
+_turn = msgspec.json.Decoder(_Turn)
 _sent = msgspec.json.Decoder(_Sent)
 
 
-def open_items(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> ItemStream:
-    """Open a rollout, `.jsonl` or `.jsonl.zst`. Raises `RolloutError` if the file can't be opened."""
+def open_items(
+    path: Path, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream:
+    """Open a rollout, `.jsonl` or `.jsonl.zst`. Raises `RolloutError` if the file can't be opened.
+
+    With `stop_after_bytes` the iteration ends after the line that passes that mark.
+    """
     try:
         file = open_stored(path, reading=reading)
     except OSError as error:
         raise RolloutError(f"`{path}` can't be opened: {error.strerror}") from error
-    return ItemStream(file, path, max_line_bytes=max_line_bytes, reading=reading)
+    return ItemStream(file, path, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
 
 
 class ItemStream:
@@ -77,11 +82,21 @@ class ItemStream:
     stands in the file raises.
     """
 
-    def __init__(self, file: BinaryIO, path: Path, *, max_line_bytes: int, reading: Reading = READING) -> None:
+    def __init__(
+        self, file: BinaryIO, path: Path, *, max_line_bytes: int, stop_after_bytes: int | None, reading: Reading
+    ) -> None:
         self.stats = ReadStats()
+        #: The first `session_meta` line: who the thread is.
+        self.meta: SessionMeta | None = None
+        #: The newest that a `session_meta` line of this thread tells.
+        self.git: Git | None = None
+        #: When that line was written.
+        self.first_ms: int | None = None
         self._file = file
         self._path = path
-        self._items = self._read(max_line_bytes, reading)
+        self._items = self._read(
+            max_line_bytes, stop_after_bytes if stop_after_bytes is not None else sys.maxsize, reading
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +114,7 @@ class ItemStream:
     def __iter__(self) -> Iterator[Item]:
         return self._items
 
-    def _read(self, max_line_bytes: int, reading: Reading) -> Generator[Item, None, None]:
+    def _read(self, max_line_bytes: int, stop: int, reading: Reading) -> Generator[Item, None, None]:
         stats = self.stats
         lines = read_lines(self._file, stats, max_line_bytes=max_line_bytes, wanted=_may_matter, reading=reading)
         some = False
@@ -109,11 +124,11 @@ class ItemStream:
                 if not _may_matter(line):
                     if not line.rstrip().endswith(b"}"):
                         self._count_bad()
-                    continue
-                item = self._item(line)
-                if item is not None:
+                elif (item := self._item(line)) is not None:
                     stats.kept += 1
                     yield item
+                if stats.bytes > stop:
+                    break
         except OSError as error:
             raise RolloutError(f"`{self._path}` can't be read: {error.strerror}") from error
         if not some:
@@ -134,8 +149,10 @@ class ItemStream:
                 return self._response_item(payload, line)
             if line.type == "inter_agent_communication":
                 return self._made(_agent_message(_sent.decode(payload)), line, type="agent_message")
-            if line.type in ("session_meta", "turn_context"):
-                self._learn(_meta.decode(payload))
+            if line.type == "session_meta":
+                self._learn(parse_meta(payload), line)
+            elif line.type == "turn_context":
+                self.stats.last_cwd = _turn.decode(payload).cwd or self.stats.last_cwd
             elif line.type not in OTHER_LINES:
                 self.stats.count_unknown(line.type)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -163,13 +180,17 @@ class ItemStream:
     def _made(self, raw: bytes, line: _Line, *, type: str, role: str | None = None) -> Item:
         raw, images = without_images(raw)
         self.stats.images += images
-        return Item(type, role, raw, parse_timestamp(bytes(line.timestamp)[1:-1]), self.stats.lines)
+        return Item(type, role, raw, _time(line), self.stats.lines)
 
-    def _learn(self, meta: _Meta) -> None:
-        if meta.memory_mode in get_args(MemoryMode):
-            self.stats.memory_mode = cast("MemoryMode", meta.memory_mode)
-        if meta.cwd is not None:
-            self.stats.last_cwd = meta.cwd
+    def _learn(self, meta: SessionMeta, line: _Line) -> None:
+        if self.meta is None:
+            self.meta = meta
+            self.first_ms = _time(line)
+        # A fork carries the lines of the thread that it was made from.
+        if meta.id == self.meta.id:
+            self.stats.memory_mode = meta.memory_mode or self.stats.memory_mode
+            self.stats.last_cwd = meta.cwd or self.stats.last_cwd
+            self.git = meta.git or self.git
 
     def _count_bad(self) -> None:
         if not self.stats.torn:
@@ -197,6 +218,10 @@ def _may_matter(line: bytes) -> bool:
         at += len(b',"payload":{"type":"')
         return line[at : line.find(b'"', at, at + 64)] not in _SKIPPED_ITEMS
     return kind not in _SKIPPED_LINES
+
+
+def _time(line: _Line) -> int | None:
+    return parse_timestamp(bytes(line.timestamp)[1:-1])
 
 
 def _utf8(raw: bytes) -> bytes:

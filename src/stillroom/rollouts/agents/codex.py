@@ -1,0 +1,141 @@
+"""Find Codex's threads by the heads and tails of their files; one that has not changed is not opened (spec §5.1)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from stillroom.config import READING, Reading, StageOne
+from stillroom.errors import RolloutError
+from stillroom.rollouts.agents.codex_source import source_text
+from stillroom.rollouts.agents.codex_state import State, state_threads
+from stillroom.rollouts.agents.codex_tail import Tail, read_tail
+from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
+from stillroom.rollouts.speech import first_words
+from stillroom.rollouts.stream import open_items
+from stillroom.rollouts.timestamps import parse_timestamp
+from stillroom.thread import FileStamp, Thread
+
+AGENT = "codex"
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_{_UUID})?\.jsonl(\.zst)?", re.IGNORECASE)
+_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+# sessions/YYYY/MM/DD
+_DEPTH = 3
+
+
+class _File(NamedTuple):
+    mtime_ns: int
+    size: int
+    #: Logical: without `.zst`.
+    path: Path
+    compressed: bool
+    archived: bool
+
+
+def discover(
+    home: Path,
+    known: Mapping[str, FileStamp],
+    *,
+    max_line_bytes: int = StageOne().max_line_bytes,
+    reading: Reading = READING,
+) -> Iterator[Discovery]:
+    """Look at every rollout under `home`, oldest first; `known` are the stamps by rollout path.
+
+    Of a thread with several files (it was reverted, or archived while we look) only the newest counts. A state
+    database that can't be read is reported as `Broken`, and the rollouts are taken as they are.
+    """
+    home = home.absolute()
+    state = state_threads(home)
+    if state.problem is not None:
+        yield Broken(str(state.path), state.problem)
+    for file in sorted(_files(home)):
+        path = str(file.path)
+        stamp = known.get(path)
+        if stamp is not None and (stamp.size, stamp.mtime_ns) == (file.size, file.mtime_ns):
+            yield Unchanged(path)
+            continue
+        try:
+            yield _look(file, stamp, state, max_line_bytes, reading)
+        except RolloutError as error:
+            yield Broken(path, str(error))
+        except OSError as error:
+            yield Broken(path, f"`{path}` can't be read: {error.strerror}")
+
+
+def _files(home: Path) -> list[_File]:
+    newest: dict[str, _File] = {}
+    for folder, depth, archived in ((home / "sessions", _DEPTH, False), (home / "archived_sessions", 0, True)):
+        for entry, match in _entries(str(folder), depth):
+            try:
+                status = entry.stat()
+            except OSError:  # gone since it was listed
+                continue
+            compressed = match[2] is not None
+            path = Path(entry.path.removesuffix(".zst"))
+            file = _File(status.st_mtime_ns, status.st_size, path, compressed, archived)
+            before = newest.get(match[1])
+            # The plain form of the same rollout wins whatever its time: the archive is made from it.
+            if before is not None and before.path == path:
+                newest[match[1]] = before if compressed else file
+            elif before is None or file > before:
+                newest[match[1]] = file
+    return list(newest.values())
+
+
+def _entries(folder: str, depth: int) -> Iterator[tuple[os.DirEntry[str], re.Match[str]]]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        match = _NAME.fullmatch(entry.name)
+        if match is not None and entry.is_file():
+            yield entry, match
+        elif depth and entry.name.isdigit() and entry.is_dir():
+            yield from _entries(entry.path, depth - 1)
+
+
+def _look(file: _File, stamp: FileStamp | None, state: State, max_line_bytes: int, reading: Reading) -> Discovery:
+    path = str(file.path)
+    with open_items(
+        file.path, max_line_bytes=max_line_bytes, stop_after_bytes=reading.head_bytes, reading=reading
+    ) as stream:
+        preview = next((words for item in stream if (words := first_words(item, max_chars=reading.preview_chars))), "")
+        meta, stats = stream.meta, stream.stats
+    if meta is None:
+        torn = "its first line is not complete" if stats.torn and stats.lines == 1 else "it has no `session_meta` line"
+        return Broken(path, f"`{path}` can't be used: {stats.broken or torn}")
+    if _ID.fullmatch(meta.id) is None:
+        return Broken(path, f"`{path}` can't be used: {meta.id[:80]!r} is no thread id")
+    tail = read_tail(
+        file.path, thread_id=meta.id, size=file.size, stamp=stamp, max_line_bytes=max_line_bytes, reading=reading
+    )
+    git = tail.git or stream.git
+    created = parse_timestamp(meta.timestamp.encode()) or stream.first_ms or file.mtime_ns // 1_000_000
+    thread = Thread(
+        thread_id=meta.id,
+        agent=AGENT,
+        rollout_path=path,
+        source=source_text(meta.source, thread_source=meta.thread_source, is_agent=meta.is_agent),
+        cwd=meta.cwd or stats.last_cwd or "",
+        created_at_ms=created,
+        updated_at_ms=max(tail.last_ms or file.mtime_ns // 1_000_000, created),
+        preview=preview,
+        memory_mode=tail.memory_mode or stats.memory_mode or "enabled",
+        archived=file.archived,
+        parent_thread_id=meta.parent_thread_id,
+        git_branch=git.branch if git is not None else None,
+        git_sha=git.commit_hash if git is not None else None,
+        git_origin_url=git.repository_url if git is not None else None,
+        cli_version=meta.cli_version,
+        model_provider=meta.model_provider,
+    )
+    return Found(state.applied(thread, reading=reading), _stamp(file, tail))
+
+
+def _stamp(file: _File, tail: Tail) -> FileStamp:
+    return FileStamp(size=file.size, mtime_ns=file.mtime_ns, offset=0 if file.compressed else tail.offset)

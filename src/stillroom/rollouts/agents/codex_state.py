@@ -1,0 +1,137 @@
+"""Codex's own table of threads, read only: it knows what a rollout does not say, or says later."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import cast, get_args
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.rollouts.agents.codex_source import source_text
+from stillroom.rollouts.speech import preview_text
+from stillroom.thread import MemoryMode, Thread
+
+_NAME = re.compile(r"state_(\d{1,6})\.sqlite")
+_WANTED = (
+    "id",
+    "source",
+    "thread_source",
+    "cwd",
+    "title",
+    "preview",
+    "first_user_message",
+    "memory_mode",
+    "archived",
+    "git_branch",
+    "git_sha",
+    "git_origin_url",
+    "created_at",
+    "created_at_ms",
+    "updated_at",
+    "updated_at_ms",
+)
+# Longer texts are only shown as titles and previews.
+_TEXT_CHARS = 4000
+# A client that writes holds the lock for milliseconds.
+_TIMEOUT_SECONDS = 2.0
+
+
+class State(msgspec.Struct, frozen=True):
+    """Rows by thread id. `problem` tells why there are none although there is a database."""
+
+    path: str | None
+    rows: dict[str, dict[str, str | int]]
+    problem: str | None = None
+
+    def applied(self, thread: Thread, *, reading: Reading = READING) -> Thread:
+        """`thread` with what the table knows better; itself if the table does not know it."""
+        row = self.rows.get(thread.thread_id)
+        if row is None:
+            return thread
+        changes: dict[str, object] = {}
+        if source := _text(row, "source"):
+            changes["source"] = source_text(source, thread_source=_text(row, "thread_source"))
+        if _text(row, "memory_mode") in get_args(MemoryMode):
+            changes["memory_mode"] = cast("MemoryMode", row["memory_mode"])
+        if preview := _text(row, "preview") or _text(row, "first_user_message"):
+            changes["preview"] = preview_text(preview, max_chars=reading.preview_chars)
+        if title := _text(row, "title"):
+            changes["title"] = preview_text(title, max_chars=reading.preview_chars)
+        for name in ("git_branch", "git_sha", "git_origin_url"):
+            if value := _text(row, name):
+                changes[name] = value
+        if updated := _milliseconds(row, "updated_at"):
+            changes["updated_at_ms"] = updated
+        if "archived" in row:
+            changes["archived"] = bool(row["archived"])
+        return msgspec.structs.replace(thread, **changes)
+
+
+def state_threads(home: Path) -> State:
+    """Read the newest `state_N.sqlite` under `home`; a database that can't be read is a `problem`, never an error."""
+    path = _newest(home)
+    if path is None:
+        return State(None, {})
+    try:
+        return State(str(path), _rows(path, "mode=ro"))
+    except (sqlite3.Error, OSError) as error:
+        problem = f"{error}"
+    # A database in WAL mode that nobody has open, in a folder that can't be written: it can't change either.
+    if not path.with_name(path.name + "-wal").exists():
+        try:
+            return State(str(path), _rows(path, "immutable=1"))
+        except (sqlite3.Error, OSError) as error:
+            problem = f"{error}"
+    return State(str(path), {}, problem)
+
+
+def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
+    """Those of the `stored` threads that the table now describes otherwise, although their rollouts are unchanged."""
+    state = state_threads(home)
+    for thread in stored:
+        changed = state.applied(thread)
+        if changed != thread:
+            yield changed
+
+
+def _newest(home: Path) -> Path | None:
+    try:
+        numbered = [(int(match[1]), path) for path in home.iterdir() if (match := _NAME.fullmatch(path.name))]
+    except OSError:
+        return None
+    return max(numbered)[1] if numbered else None
+
+
+def _rows(path: Path, mode: str) -> dict[str, dict[str, str | int]]:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_TIMEOUT_SECONDS)) as db:
+        db.text_factory = lambda data: data.decode("utf-8", "replace")
+        there = {row[1] for row in db.execute("PRAGMA table_info(threads)")}
+        if "id" not in there:
+            return {}
+        names = [name for name in _WANTED if name in there]
+        short = "CASE typeof({0}) WHEN 'text' THEN substr({0}, 1, {1}) ELSE {0} END"
+        columns = ", ".join(short.format(name, _TEXT_CHARS) for name in names)
+        rows = {}
+        for values in db.execute(f"SELECT {columns} FROM threads"):
+            row = {name: value for name, value in zip(names, values, strict=True) if isinstance(value, str | int)}
+            if isinstance(row.get("id"), str):
+                rows[str(row["id"])] = row
+        return rows
+
+
+def _text(row: dict[str, str | int], name: str) -> str | None:
+    value = row.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _milliseconds(row: dict[str, str | int], name: str) -> int | None:
+    """The column in milliseconds where there is one, else the one in seconds."""
+    exact, seconds = row.get(f"{name}_ms"), row.get(name)
+    if isinstance(exact, int) and exact > 0:
+        return exact
+    return seconds * 1000 if isinstance(seconds, int) and seconds > 0 else None

@@ -1,0 +1,86 @@
+"""The `session_meta` lines of a rollout: the first names the thread, later ones update its mode and branch."""
+
+from __future__ import annotations
+
+from typing import Any, cast, get_args
+
+import msgspec
+
+from stillroom.thread import MemoryMode
+
+
+class Git(msgspec.Struct, frozen=True):
+    """Where the session's repository stood."""
+
+    commit_hash: str | None = None
+    branch: str | None = None
+    repository_url: str | None = None
+
+
+class SessionMeta(msgspec.Struct, frozen=True):
+    """The fields that Stillroom uses; each is read alone, so that one of a strange type spoils no other."""
+
+    id: str
+    timestamp: str = ""
+    cwd: str | None = None
+    source: object = None
+    thread_source: str | None = None
+    parent_thread_id: str | None = None
+    cli_version: str | None = None
+    model_provider: str | None = None
+    memory_mode: MemoryMode | None = None
+    git: Git | None = None
+    #: It has a nickname, role or path, which only sub-agents have.
+    is_agent: bool = False
+
+
+class _Raw(msgspec.Struct):
+    """Only what is used is decoded: the instructions beside it may be long."""
+
+    id: Any = None
+    session_id: Any = None
+    timestamp: Any = None
+    cwd: Any = None
+    source: Any = None
+    thread_source: Any = None
+    parent_thread_id: Any = None
+    agent_nickname: Any = None
+    agent_role: Any = None
+    agent_type: Any = None
+    agent_path: Any = None
+    cli_version: Any = None
+    model_provider: Any = None
+    memory_mode: Any = None
+    git: Any = None
+
+
+_raw = msgspec.json.Decoder(_Raw)
+
+
+def parse_meta(payload: bytes) -> SessionMeta:
+    """Read the payload of a `session_meta` line. Raises `msgspec.DecodeError` or `RecursionError`."""
+    raw = _raw.decode(payload)
+    git = raw.git if isinstance(raw.git, dict) else None
+    return SessionMeta(
+        id=_text(raw.id) or _text(raw.session_id) or "",
+        timestamp=_text(raw.timestamp) or "",
+        cwd=_text(raw.cwd),
+        source=raw.source,
+        thread_source=_text(raw.thread_source),
+        parent_thread_id=_text(raw.parent_thread_id),
+        cli_version=_text(raw.cli_version),
+        model_provider=_text(raw.model_provider),
+        memory_mode=_mode(raw.memory_mode),
+        git=Git(_text(git.get("commit_hash")), _text(git.get("branch")), _text(git.get("repository_url")))
+        if git
+        else None,
+        is_agent=any((raw.agent_nickname, raw.agent_role, raw.agent_type, raw.agent_path)),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _mode(value: object) -> MemoryMode | None:
+    return cast("MemoryMode", value) if value in get_args(MemoryMode) else None
