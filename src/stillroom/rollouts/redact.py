@@ -1,0 +1,109 @@
+"""Take secrets out of text, and nothing else.
+
+`redact` works on plain text and on JSON text, whose quotes may be escaped once or twice: a placeholder never crosses
+the end of a string, so JSON stays JSON of the same shape. It is idempotent and takes linear time: one search by RE2 for
+the heads of all rules, then a bounded look at each place found. The rules are in `redaction/`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import re2
+
+from stillroom.config import RedactionStyle
+from stillroom.rollouts.redaction.assignments import assignment_rules
+from stillroom.rollouts.redaction.blocks import block_rules
+from stillroom.rollouts.redaction.matching import Found, Pattern, Rule, Span, options
+from stillroom.rollouts.redaction.tokens import token_rules
+
+_PLACEHOLDER = r"\[REDACTED_SECRET(?::[a-z0-9_]{1,32})?\]"
+#: Longer than the longest head of a rule.
+_HEAD_WINDOW_BYTES = 768
+
+
+def redact(text: str, *, style: RedactionStyle = "typed") -> str:
+    """`text` without its secrets: a `[REDACTED_SECRET:github_token]` for each, or Codex's `[REDACTED_SECRET]`."""
+    data = text.encode("utf-8", "surrogatepass")
+    spans = _find(data)
+    return _replace(data, spans, style).decode("utf-8", "surrogatepass") if spans else text
+
+
+def redact_counted(text: str, *, style: RedactionStyle = "typed") -> tuple[str, Counter[str]]:
+    """Like `redact`, with how many secrets of each kind were replaced."""
+    data = text.encode("utf-8", "surrogatepass")
+    spans = _find(data)
+    counts = Counter(span.kind for span in spans)
+    return (_replace(data, spans, style).decode("utf-8", "surrogatepass") if spans else text), counts
+
+
+def _placeholder(data: bytes, pos: int) -> Found | None:
+    match = _placeholder_whole.match(data, pos)
+    return None if match is None else Found((), match.end())
+
+
+_placeholder_whole = Pattern(_PLACEHOLDER)
+_RULES: tuple[Rule, ...] = (
+    Rule(_PLACEHOLDER, _placeholder),
+    *token_rules(),
+    *block_rules(),
+    *assignment_rules(),
+)
+_FIRST_BY_NAME = len(_RULES) - len(assignment_rules())
+_heads = re2.compile("|".join(f"(?:{rule.head})" for rule in _RULES).encode(), options())
+
+
+def _which_rules() -> re2.Set:
+    which = re2.Set.MatchSet(options())
+    for rule in _RULES:
+        which.Add(rule.head.encode())
+    which.Compile()
+    return which
+
+
+_which = _which_rules()
+
+
+def _find(data: bytes) -> list[Span]:
+    """Every secret, in order, without overlaps."""
+    spans: list[Span] = []
+    pos = 0
+    while (head := _heads.search(data, pos)) is not None:
+        start = head.start()
+        pos = start + 1
+        for index in _rules_at(data, start):
+            found = _RULES[index].handle(data, start)
+            if found is None:
+                continue
+            if spans and found.spans and found.spans[0].start < spans[-1].end:
+                continue
+            spans.extend(_named_by_form(data, span) if index >= _FIRST_BY_NAME else span for span in found.spans)
+            pos = max(pos, found.resume)
+            if found.spans:
+                break
+    return spans
+
+
+def _rules_at(data: bytes, pos: int) -> list[int]:
+    """The rules whose heads stand at `pos`, first ones first."""
+    return sorted(_which.Match(data[pos : pos + _HEAD_WINDOW_BYTES]) or ())
+
+
+def _named_by_form(data: bytes, span: Span) -> Span:
+    """A secret found by the name beside it, under the name that its own form gives it."""
+    for index in _rules_at(data, span.start):
+        found = _RULES[index].handle(data, span.start) if index < _FIRST_BY_NAME else None
+        if found is not None and found.spans and found.spans[0].start == span.start and found.resume == span.end:
+            return found.spans[0]
+    return span
+
+
+def _replace(data: bytes, spans: list[Span], style: RedactionStyle) -> bytes:
+    pieces: list[bytes] = []
+    end = 0
+    for span in spans:
+        marker = b"[REDACTED_SECRET]" if style == "codex" else b"[REDACTED_SECRET:" + span.kind.encode() + b"]"
+        pieces += (data[end : span.start], span.prefix, marker)
+        end = span.end
+    pieces.append(data[end:])
+    return b"".join(pieces)
