@@ -84,6 +84,7 @@ WHERE thread_id = :thread_id;
 SELECT updated_at_ms, thread_id
 FROM threads
 WHERE is_eligible = 1 AND updated_at_ms BETWEEN :oldest_ms AND :newest_ms AND thread_id IS NOT :current_thread_id
+    AND (:cwd IS NULL OR cwd = :cwd OR substr(cwd, 1, length(:cwd) + 1) = :cwd || '/')
 ORDER BY updated_at_ms DESC, thread_id DESC
 LIMIT 1 OFFSET :scan_limit - 1;
 
@@ -99,6 +100,7 @@ LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
 LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
 WHERE thread.is_eligible = 1 AND thread.updated_at_ms BETWEEN :oldest_ms AND :newest_ms
     AND thread.thread_id IS NOT :current_thread_id
+    AND (:cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/')
     AND (thread.updated_at_ms, thread.thread_id) >= (:oldest_ms, :edge_thread_id)
     AND (job.reopened = 1 OR (
         coalesce(output.source_updated_at, -1) < thread.updated_at_ms / 1000
@@ -158,6 +160,16 @@ UPDATE jobs SET
     last_error = :reason
 WHERE kind = :kind AND job_key = :job_key AND status = 'running'
     AND (ownership_token = :token OR (:or_unowned AND ownership_token IS NULL));
+
+-- release_job --
+-- The owner was stopped and hands the job back as it was: no retry is spent.
+UPDATE jobs SET
+    status = 'pending',
+    worker_id = NULL,
+    ownership_token = NULL,
+    leased_at = NULL,
+    lease_until = NULL
+WHERE kind = :kind AND job_key = :job_key AND status = 'running' AND ownership_token = :token;
 
 -- exhaust_job --
 -- Its last lease ran out without a word from the owner: no retry is left.

@@ -60,6 +60,7 @@ def scan(
     memories: Memories,
     stage: StageOne,
     backfill: bool,
+    cwd: str | None,
     limit: int,
     seen: Set[str],
     now_ms: int,
@@ -71,6 +72,7 @@ def scan(
         "oldest_ms": _EVER_MS if backfill else now_ms - max(memories.max_rollout_age_days, 0) * _DAY_MS,
         "newest_ms": now_ms - max(memories.min_rollout_idle_hours, 0) * _HOUR_MS,
         "current_thread_id": current_thread_id and to_sql(current_thread_id),
+        "cwd": cwd and to_sql(cwd.rstrip("/")),
     }
     # A backfill has no edge: thousands of extracted threads must not hide the older ones behind them.
     edge = None if backfill else execute(db, "find_scan_edge", **span, scan_limit=stage.thread_scan_limit).fetchone()
@@ -239,6 +241,11 @@ def fail(db: sqlite3.Connection, claim: Stage1Claim, *, reason: str, retry_delay
         retry_delay_seconds=retry_delay_seconds,
         now=now,
     )
+
+
+def release(db: sqlite3.Connection, claim: Stage1Claim) -> bool:
+    key, token = to_sql(claim.thread_id), claim.ownership_token
+    return execute(db, "release_job", kind=STAGE1, job_key=key, token=token).rowcount == 1
 
 
 def reopen(db: sqlite3.Connection, *, engine: str, retries: int) -> int:

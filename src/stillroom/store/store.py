@@ -128,9 +128,10 @@ class Store:
         stage: StageOne,
         max_claims: int,
         backfill: bool = False,
+        cwd: str | None = None,
     ) -> list[Stage1Claim]:
         """Claim the newest threads that need extraction, at most `max_claims`, which is also the cap of fresh leases
-        of all workers together. With `backfill` a thread may be of any age."""
+        of all workers together. With `backfill` a thread may be of any age; with `cwd` it ran there or below."""
         claims: list[Stage1Claim] = []
         seen: set[str] = set()
         while len(claims) < max_claims:
@@ -141,6 +142,7 @@ class Store:
                     memories=memories,
                     stage=stage,
                     backfill=backfill,
+                    cwd=cwd,
                     limit=max_claims - len(claims),
                     seen=seen,
                     now_ms=self._clock.now_ms(),
@@ -200,6 +202,12 @@ class Store:
                 retry_delay_seconds=retry_delay_seconds,
                 now=self._clock.now(),
             )
+
+    def release_stage1(self, claim: Stage1Claim) -> bool:
+        """Hand the claim back unused, because the work was stopped: it can be claimed again at once, and no retry is
+        spent. False: it is not ours any more."""
+        with self._database.write() as db:
+            return stage1.release(db, claim)
 
     def stage1_job(self, thread_id: str) -> Job | None:
         """How the extraction of this thread stands."""
