@@ -1,0 +1,50 @@
+"""Which threads a pass takes, a round at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from stillroom.config import Settings
+from stillroom.store import Store
+from stillroom.store.records import Stage1Claim
+
+
+async def claim_rounds(
+    settings: Settings,
+    store: Store,
+    *,
+    worker_id: str,
+    current_thread_id: str | None,
+    backfill: bool,
+    max_threads: int | None,
+    cwd: str | None,
+) -> AsyncIterator[list[Stage1Claim]]:
+    """Yield rounds of claims, none empty. One round; with `backfill` as many as it takes, of any age.
+
+    `max_threads` takes the place of `max_rollouts_per_startup`. A round is only claimed when the last one is done, so
+    that no lease waits for hours.
+    """
+    memories, stage = settings.memories, settings.stage_one
+    left = max_threads if max_threads is not None else None if backfill else memories.max_rollouts_per_startup
+    seen: set[str] = set()
+    while left is None or left > 0:
+        size = stage.max_claims_per_round if left is None else min(left, stage.max_claims_per_round)
+        claims = await asyncio.to_thread(
+            store.claim_stage1,
+            worker_id=worker_id,
+            current_thread_id=current_thread_id,
+            memories=memories,
+            stage=stage,
+            max_claims=size,
+            backfill=backfill,
+            cwd=cwd,
+        )
+        # A thread that comes a second time would come for ever.
+        if not claims or seen.issuperset(claim.thread_id for claim in claims):
+            for claim in claims:
+                await asyncio.to_thread(store.release_stage1, claim)
+            return
+        seen.update(claim.thread_id for claim in claims)
+        left = None if left is None else left - len(claims)
+        yield claims

@@ -1,0 +1,193 @@
+"""Who extracts: the rules, or a model. Both read one thread and return a draft, or that there is nothing durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Protocol
+
+import msgspec
+
+from stillroom.clock import Clock
+from stillroom.config import OFFLINE, Settings
+from stillroom.errors import ContextTooLong, InvalidReply
+from stillroom.extract.outcome import ReadTotals
+from stillroom.extract.prompt import input_prompt, system_prompt
+from stillroom.extract.reading import ReadEvents, ReadText, read_text, read_thread_events, rollout_token_limit
+from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, parse_reply
+from stillroom.models import RateLimitSink, StructuredModel, StructuredReply, StructuredRequest, open_structured
+from stillroom.rollouts.redact import redact as redact_text
+from stillroom.spending import Usage
+from stillroom.store import Store
+from stillroom.store.records import Stage1Draft
+from stillroom.thread import MemoryMode, Thread
+
+Redact = Callable[[str], str]
+#: Whether the thread may be remembered, given what its own later metadata says.
+Permit = Callable[[Thread, MemoryMode | None], Awaitable[bool]]
+
+_BYTES_PER_TOKEN = 4
+#: Of the window, for the answer; with the rollout's share and the prompts it stays below the whole.
+_REPLY_WINDOW_SHARE = 5
+
+
+class Extracted(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a thread."""
+
+    draft: Stage1Draft | None  #: None: nothing durable
+    read: ReadTotals
+    usage: Usage | None = None  #: None: no model was called
+    cut: bool = False
+    #: The session itself says that it must not be remembered; nothing was extracted.
+    forbidden: bool = False
+
+
+class Engine(Protocol):
+    """Extracts threads, several at a time."""
+
+    name: str
+
+    async def extract(self, thread: Thread, *, permit: Permit) -> Extracted:
+        """Raises `RolloutError` or `ModelError`."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+def redactor(settings: Settings) -> Redact:
+    """`redact` in the style of the settings."""
+    style = settings.memories.redaction
+    return lambda text: redact_text(text, style=style)
+
+
+def open_engine(settings: Settings, store: Store, clock: Clock) -> Engine:
+    """The engine that the settings name. Raises `ConfigError`."""
+    name, redact = settings.memories.extract_model, redactor(settings)
+    if name == OFFLINE:
+        return RulesEngine(settings, redact=redact)
+    limits = RateLimitSink()
+    model = open_structured(name, settings, ledger=store, clock=clock, redact=redact, rate_limits=limits)
+    return ModelEngine(settings, model, redact=redact, store=store, clock=clock, rate_limits=limits)
+
+
+class RulesEngine:
+    """The offline engine: no model, no network, nothing imported that could reach one."""
+
+    name = OFFLINE
+
+    def __init__(self, settings: Settings, *, redact: Redact) -> None:
+        self._stage = settings.stage_one
+        self._redact = redact
+
+    async def extract(self, thread: Thread, *, permit: Permit) -> Extracted:
+        found = await asyncio.to_thread(read_thread_events, thread, stage=self._stage, redact=self._redact)
+        if not await permit(thread, found.memory_mode):
+            return Extracted(draft=None, read=found.read, forbidden=True)
+        return Extracted(draft=await asyncio.to_thread(self._distil, thread, found), read=found.read)
+
+    async def aclose(self) -> None:
+        return None
+
+    def _distil(self, thread: Thread, found: ReadEvents) -> Stage1Draft | None:
+        draft: Stage1Draft | None = import_module("stillroom.offline").distil(thread, found.events)
+        return clean_draft(draft, self._redact) if draft else None
+
+
+class ModelEngine:
+    """One structured request for each thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        model: StructuredModel,
+        *,
+        redact: Redact,
+        store: Store,
+        clock: Clock,
+        rate_limits: RateLimitSink,
+    ) -> None:
+        self.name = model.name
+        self._settings = settings
+        self._stage = settings.stage_one
+        self._model = model
+        self._redact = redact
+        self._store = store
+        self._clock = clock
+        self._rate_limits = rate_limits
+
+    async def extract(self, thread: Thread, *, permit: Permit) -> Extracted:
+        """Ask with as much of the rollout as fits; where the provider says "too long", once more with half of it."""
+        limit = rollout_token_limit(self._model.context_window, self._stage)
+        text = await self._read(thread, limit)
+        if not await permit(thread, text.memory_mode):
+            return Extracted(draft=None, read=text.read, forbidden=True)
+        try:
+            reply = await self._ask(thread, text)
+        except ContextTooLong:
+            # Half of what was sent: half of the limit may still be more than a short rollout has.
+            sent = -(-text.rendered.kept_bytes // _BYTES_PER_TOKEN)
+            text = await self._read(thread, max(1, min(limit, sent) // 2))
+            reply = await self._ask(thread, text)
+        return Extracted(draft=self._draft(reply), read=text.read, usage=reply.usage, cut=text.rendered.cut)
+
+    async def aclose(self) -> None:
+        """Close the connections, and keep what the provider said of its limits for the guard of the next pass."""
+        await self._model.aclose()
+        if (snapshot := self._rate_limits.snapshot_json()) is not None:
+            provider = self.name.partition(":")[0]
+            await asyncio.to_thread(self._store.save_rate_limits, provider, snapshot, self._clock.now())
+
+    async def _read(self, thread: Thread, token_limit: int) -> ReadText:
+        return await asyncio.to_thread(
+            read_text,
+            thread,
+            form=self._settings.memories.extraction_input,
+            token_limit=token_limit,
+            stage=self._stage,
+            redact=self._redact,
+        )
+
+    async def _ask(self, thread: Thread, text: ReadText) -> StructuredReply:
+        window = self._model.context_window
+        reply_tokens = self._stage.max_reply_tokens
+        user = input_prompt(
+            form=self._settings.memories.extraction_input,
+            rollout_path=self._redact(thread.rollout_path),
+            rollout_cwd=self._redact(thread.cwd),
+            rollout_contents=text.rendered.text,
+            rollout_note=text.rendered.note,
+        )
+        return await self._model.complete(
+            StructuredRequest(
+                system=system_prompt(),
+                user=user,
+                schema=SCHEMA,
+                schema_name=SCHEMA_NAME,
+                effort=self._settings.memories.extract_effort,
+                max_output_tokens=min(reply_tokens, window // _REPLY_WINDOW_SHARE) if window else reply_tokens,
+                thread_id=thread.thread_id,
+            )
+        )
+
+    def _draft(self, reply: StructuredReply) -> Stage1Draft | None:
+        most = self._stage.max_reply_chars
+        if len(reply.text) > most:
+            raise InvalidReply(f"the answer has {len(reply.text):,} characters, more than {most:,}")
+        parsed = parse_reply(reply.text)
+        draft = Stage1Draft(
+            raw_memory=parsed.raw_memory, rollout_summary=parsed.rollout_summary, rollout_slug=parsed.rollout_slug
+        )
+        return clean_draft(draft, self._redact)
+
+
+def clean_draft(draft: Stage1Draft, redact: Redact) -> Stage1Draft | None:
+    """Redact every field; None if a text is empty. Unlike in Codex, white space alone is empty too."""
+    if not draft.raw_memory.strip() or not draft.rollout_summary.strip():
+        return None
+    slug = draft.rollout_slug
+    return Stage1Draft(
+        raw_memory=redact(draft.raw_memory),
+        rollout_summary=redact(draft.rollout_summary),
+        rollout_slug=redact(slug) if slug and slug.strip() else None,
+    )

@@ -1,0 +1,56 @@
+"""The words that phase 1 sends: `system.md` as it is, `input.md` with its variables filled in (spec §1.13, §1.14)."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+from stillroom.config import ExtractionInput
+
+_FORMS: dict[ExtractionInput, str] = {
+    "string": "a JSON array of its items",
+    "evidence": "one row for each item, its label in square brackets",
+}
+_VARIABLE = re.compile(r"\{\{ *(\w+) *\}\}")
+
+
+@cache
+def system_prompt() -> str:
+    """The instructions, the same in every request."""
+    return _read("system.md")
+
+
+def input_prompt(
+    *, form: ExtractionInput, rollout_path: str, rollout_cwd: str, rollout_contents: str, rollout_note: str = ""
+) -> str:
+    """The question about one thread. `rollout_note` says what was cut; it stands ahead of the contents."""
+    return render(
+        _read("input.md"),
+        rollout_form=_FORMS[form],
+        rollout_path=_one_line(rollout_path),
+        rollout_cwd=_one_line(rollout_cwd),
+        rollout_contents=rollout_contents,
+        rollout_note=f"{rollout_note}\n" if rollout_note else "",
+    )
+
+
+def render(template: str, **variables: str) -> str:
+    """Fill in `{{ name }}`. Raises `LookupError` for a variable that is not given, or given and not used.
+
+    What is filled in is never looked at again: a session that holds `{{ name }}` stays as it is.
+    """
+    wanted = {match[1] for match in _VARIABLE.finditer(template)}
+    if wanted != variables.keys():
+        raise LookupError(f"the template wants {sorted(wanted)} and was given {sorted(variables)}")
+    return _VARIABLE.sub(lambda match: variables[match[1]], template)
+
+
+@cache
+def _read(name: str) -> str:
+    return files("stillroom.extract").joinpath(name).read_text(encoding="utf-8")
+
+
+def _one_line(text: str) -> str:
+    """A path with a line break in it must not write lines of its own."""
+    return "".join(character if character.isprintable() else " " for character in text)

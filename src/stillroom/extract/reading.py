@@ -1,0 +1,80 @@
+"""A thread's rollout, read once: as text for a model, or as events for rules. Blocking; called in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from stillroom.config import ExtractionInput, StageOne
+from stillroom.extract.outcome import ReadTotals
+from stillroom.rollouts.events import Ran, Said, read_events
+from stillroom.rollouts.item import Item
+from stillroom.rollouts.render import render_string
+from stillroom.rollouts.rendered import Rendered
+from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.stream import open_items
+from stillroom.thread import MemoryMode, Thread
+
+Redact = Callable[[str], str]
+
+
+class ReadText(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as a model is given it."""
+
+    rendered: Rendered
+    read: ReadTotals
+    memory_mode: MemoryMode | None  #: what the session's own later metadata says
+
+
+class ReadEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as rules are given it."""
+
+    events: list[Said | Ran]
+    read: ReadTotals
+    memory_mode: MemoryMode | None
+
+
+def read_text(thread: Thread, *, form: ExtractionInput, token_limit: int, stage: StageOne, redact: Redact) -> ReadText:
+    """Render the rollout within `token_limit`. Raises `RolloutError`."""
+    with open_items(Path(thread.rollout_path), max_line_bytes=stage.max_line_bytes) as items:
+        rendered = _renderer(form)(items, token_limit=token_limit, redact=redact)
+    return ReadText(rendered=rendered, read=_totals(items.stats), memory_mode=items.stats.memory_mode)
+
+
+def read_thread_events(thread: Thread, *, stage: StageOne, redact: Redact) -> ReadEvents:
+    """Read what happened, already redacted. Raises `RolloutError`."""
+    with open_items(Path(thread.rollout_path), max_line_bytes=stage.max_line_bytes) as items:
+        events = read_events(_redacted(items, redact))
+    return ReadEvents(events=events, read=_totals(items.stats), memory_mode=items.stats.memory_mode)
+
+
+def rollout_token_limit(context_window: int | None, stage: StageOne) -> int:
+    """The share of the window that is the rollout's (spec §1.4): 70 % of its effective 95 %; 150,000 without one."""
+    if context_window is None or context_window <= 0:
+        return stage.fallback_rollout_tokens
+    effective = context_window * stage.effective_context_window_percent // 100
+    return max(1, effective * stage.context_window_percent // 100)
+
+
+def _renderer(form: ExtractionInput) -> Callable[..., Rendered]:
+    return render_string
+
+
+def _redacted(items: Iterable[Item], redact: Redact) -> Iterator[Item]:
+    # Ahead of the rules: they cut, lower-case and join words, and a cut secret is not recognised any more.
+    for item in items:
+        text = item.raw.decode()
+        clean = redact(text)
+        yield item if clean is text else msgspec.structs.replace(item, raw=clean.encode())
+
+
+def _totals(stats: ReadStats) -> ReadTotals:
+    return ReadTotals(
+        bytes=stats.bytes,
+        items=stats.kept,
+        bad_lines=stats.bad_lines,
+        long_lines=stats.long_lines,
+        cut_bytes=stats.cut_bytes,
+    )

@@ -1,0 +1,127 @@
+"""Phase 1: one thread in, one memory out, several threads at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from stillroom import telemetry
+from stillroom.clock import Clock
+from stillroom.config import Settings
+from stillroom.extract.claiming import claim_rounds
+from stillroom.extract.engine import Engine, open_engine
+from stillroom.extract.leases import Leases
+from stillroom.extract.outcome import LostLease, Phase1Report, ThreadOutcome, make_report
+from stillroom.extract.thread_job import extract_thread
+from stillroom.progress import Progress, ProgressListener, silent
+from stillroom.store import Store
+from stillroom.store.records import Stage1Claim
+
+__all__ = ["Phase1Report", "run_phase1"]
+
+
+async def run_phase1(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    *,
+    worker_id: str,
+    current_thread_id: str | None = None,
+    backfill: bool = False,
+    max_threads: int | None = None,
+    cwd: str | None = None,
+    engine: Engine | None = None,
+    on_progress: ProgressListener = silent,
+) -> Phase1Report:
+    """Extract what is finished and new, and report how each thread ended.
+
+    Cancelling it hands the open claims back. Raises `ConfigError` for a model that can't be used and `StoreError` when
+    nothing can be claimed; whatever happens to one thread is in the report.
+    """
+    started = time.perf_counter()
+    outcomes: list[ThreadOutcome] = []
+    try:
+        # 1. Claim threads, newest first; in a backfill round after round until none is left.
+        async for claims in claim_rounds(
+            settings,
+            store,
+            worker_id=worker_id,
+            current_thread_id=current_thread_id,
+            backfill=backfill,
+            max_threads=max_threads,
+            cwd=cwd,
+        ):
+            telemetry.count("memory.phase1", len(claims), status="claimed")
+            with Leases(store, settings.stage_one, claims) as leases:
+                # 2. Open the engine, now that there is something to do: the rules, or one model for all threads.
+                if engine is None:
+                    engine = await asyncio.to_thread(open_engine, settings, store, clock)
+                # 3. Extract some at a time, under a heartbeat; one that fails fails alone.
+                await _extract_round(settings, store, engine, claims, leases, outcomes, on_progress)
+    finally:
+        # 4. Let go of the model; what it said of its limits is kept for the next pass.
+        if engine is not None:
+            await engine.aclose()
+    # 5. Add up.
+    duration_ms = round((time.perf_counter() - started) * 1000)
+    report = make_report(outcomes, engine=settings.memories.extract_model, duration_ms=duration_ms)
+    _send_metrics(report)
+    return report
+
+
+async def _extract_round(
+    settings: Settings,
+    store: Store,
+    engine: Engine,
+    claims: Sequence[Stage1Claim],
+    leases: Leases,
+    outcomes: list[ThreadOutcome],
+    on_progress: ProgressListener,
+) -> None:
+    """Extract every claim and append how it ended, in the order in which they end."""
+    turns = asyncio.Semaphore(settings.memories.extract_concurrency)
+    total = len(outcomes) + len(claims)
+    on_progress(Progress(stage="extract", done=len(outcomes), total=total))
+
+    async def work(claim: Stage1Claim) -> None:
+        try:
+            async with turns:
+                outcome = await extract_thread(claim, settings=settings, store=store, engine=engine, leases=leases)
+        except asyncio.CancelledError:
+            if not leases.is_lost(claim):
+                raise
+            outcome = LostLease(thread_id=claim.thread_id)
+        outcomes.append(outcome)
+        on_progress(Progress(stage="extract", done=len(outcomes), total=total))
+
+    async with asyncio.TaskGroup() as group:
+        beat = group.create_task(leases.keep())
+        workers = [group.create_task(work(claim)) for claim in claims]
+        for claim, worker in zip(claims, workers, strict=True):
+            leases.work_on(claim, worker)
+        await asyncio.wait(workers)
+        beat.cancel()
+
+
+def _send_metrics(report: Phase1Report) -> None:
+    """Spec §1.12."""
+    if report.claimed == 0:
+        telemetry.count("memory.phase1", status="skipped_no_candidates")
+        return
+    telemetry.count("memory.phase1", report.with_output, status="succeeded")
+    telemetry.count("memory.phase1", report.no_output, status="succeeded_no_output")
+    telemetry.count("memory.phase1", report.failed + report.lost_lease, status="failed")
+    telemetry.count("memory.phase1.output", report.with_output)
+    telemetry.record("memory.phase1.e2e_ms", report.duration_ms, unit="ms")
+    if (usage := report.usage) is None:
+        return
+    for token_type, tokens in (
+        ("total", usage.input_tokens + usage.output_tokens),
+        ("input", usage.input_tokens),
+        ("cached_input", usage.cached_input_tokens),
+        ("cache_write_input", usage.cache_write_tokens),
+        ("output", usage.output_tokens),
+        ("reasoning_output", usage.reasoning_tokens),
+    ):
+        telemetry.record("memory.phase1.token_usage", tokens, token_type=token_type)

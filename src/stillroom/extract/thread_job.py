@@ -1,0 +1,80 @@
+"""One claimed thread: extract it, write the end of its job, say how it ended. Whatever happens to it stays with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from stillroom.config import Settings
+from stillroom.errors import ModelError, RolloutError, StillroomError
+from stillroom.extract.engine import Engine, Extracted, redactor
+from stillroom.extract.leases import Leases
+from stillroom.extract.outcome import Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
+from stillroom.store import Store
+from stillroom.store.records import Stage1Claim
+from stillroom.thread import MemoryMode, Thread
+
+_log = logging.getLogger(__name__)
+
+
+async def extract_thread(
+    claim: Stage1Claim, *, settings: Settings, store: Store, engine: Engine, leases: Leases
+) -> ThreadOutcome:
+    """Never raises but for cancellation."""
+    try:
+        return await _extract(claim, store=store, engine=engine, leases=leases)
+    except (RolloutError, ModelError) as error:
+        reason = str(error)
+    except StillroomError as error:
+        reason = f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001  # a fault of ours on one session must not take the others with it
+        _log.exception("thread %s could not be extracted", claim.thread_id)
+        reason = f"{type(error).__name__}: {error}"
+    return await _fail(claim, redactor(settings)(reason), settings=settings, store=store, leases=leases)
+
+
+async def _extract(claim: Stage1Claim, *, store: Store, engine: Engine, leases: Leases) -> ThreadOutcome:
+    thread = await asyncio.to_thread(store.thread, claim.thread_id)
+    if thread is None:
+        return LostLease(thread_id=claim.thread_id)  # deleted after it was claimed
+
+    async def permit(thread: Thread, recorded: MemoryMode | None) -> bool:
+        if recorded is None or recorded == thread.memory_mode:
+            return True
+        return await asyncio.to_thread(_learn_mode, store, thread, recorded)
+
+    extracted = await engine.extract(thread, permit=permit)
+    finished = await asyncio.to_thread(store.finish_stage1, claim, extracted.draft, engine=engine.name)
+    leases.done(claim)
+    return _outcome(claim.thread_id, extracted) if finished else LostLease(thread_id=claim.thread_id)
+
+
+def _learn_mode(store: Store, thread: Thread, recorded: MemoryMode) -> bool:
+    """Keep what the session's own later metadata says, unless the user said otherwise here, which counts."""
+    stamp = store.file_stamps(thread.agent).get(thread.rollout_path)
+    if stamp is None:
+        return recorded == "enabled"
+    store.save_threads([(msgspec.structs.replace(thread, memory_mode=recorded), stamp)])
+    found = store.thread(thread.thread_id)
+    return found is not None and found.memory_mode == "enabled"
+
+
+def _outcome(thread_id: str, extracted: Extracted) -> ThreadOutcome:
+    if extracted.forbidden:
+        return Skipped(thread_id=thread_id, reason="the session says that it must not be remembered")
+    kind = NoOutput if extracted.draft is None else WithOutput
+    return kind(thread_id=thread_id, usage=extracted.usage, read=extracted.read, cut=extracted.cut)
+
+
+async def _fail(claim: Stage1Claim, reason: str, *, settings: Settings, store: Store, leases: Leases) -> ThreadOutcome:
+    """Mark the job; if even that fails, the lease runs out by itself."""
+    delay = settings.stage_one.retry_delay_seconds
+    try:
+        held = await asyncio.to_thread(store.fail_stage1, claim, reason=reason, retry_delay_seconds=delay)
+    except StillroomError as error:
+        _log.warning("the failure of thread %s could not be recorded: %s", claim.thread_id, error)
+        held = True
+    leases.done(claim)
+    return Failed(thread_id=claim.thread_id, reason=reason) if held else LostLease(thread_id=claim.thread_id)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from extract_home import Home, thread_id
+
+
+def test_new_sessions_are_found_and_unchanged_ones_are_not_read_again(home: Home):
+    home.add(0)
+    home.add(1)
+    assert home.register().found == 2
+    again = home.register()
+    assert (again.found, again.unchanged) == (0, 2)
+
+
+def test_a_session_that_went_on_is_found_again(home: Home):
+    path = home.add(0)
+    home.register()
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1])
+    assert home.register().found == 1
+
+
+def test_a_broken_file_is_reported_and_the_others_are_taken(home: Home):
+    home.add(0)
+    broken = home.add(1)
+    broken.write_bytes(b"\x00\x01 no session\n")
+    report = home.register()
+    assert report.found == 1
+    assert [file.path for file in report.broken] == [str(broken)]
+    assert report.broken[0].reason
+
+
+def test_a_session_that_vanished_is_counted(home: Home):
+    home.add(0).unlink()
+    path = home.add(1)
+    home.register()
+    path.unlink()
+    assert home.register().missing == 1
+
+
+def test_a_home_that_is_not_there_has_no_threads(home: Home):
+    assert home.register().total == 0
+
+
+def test_with_generation_off_new_sessions_stay_out_and_known_ones_go_on(home: Home):
+    home.add(0)
+    home.register()
+    home.change(generate_memories=False)
+    home.add(1)
+    home.register()
+    home.change(generate_memories=True)
+    home.register()
+    modes = {thread.thread_id: thread.memory_mode for thread in home.store.threads()}
+    assert modes == {thread_id(0): "enabled", thread_id(1): "disabled"}
