@@ -278,8 +278,8 @@ def _local_shell(
 
 
 def _bash(call_id: str, command: str, workdir: str | None, output: str, code: int | None) -> list[dict[str, Any]]:
-    """Another agent's shell tool as its reader maps it: the exit code is a first line only when it is not 0."""
-    shown = output if not code else f"Exit code: {code}\n{output}"
+    """Another agent's shell tool as its reader maps it."""
+    shown = output if code is None else f"Exit code: {code}\n{output}"
     return _call(call_id, "Bash", {"command": f"cd {workdir} && {command}" if workdir else command}, shown)
 
 
