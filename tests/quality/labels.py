@@ -15,6 +15,9 @@ LINES_OF = {"failure": 3, "outcome": 3}
 _COUNTED = re.compile(r"^(preference signals|reusable knowledge|failures and how to do differently)\s*:?\s*$", re.I)
 _HEADING = re.compile(r"^(#{1,6} .*|[A-Z][\w ]{2,60}:)\s*$")
 _BULLET = re.compile(r"^\s*- ")
+_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|「([^」]+)」|«([^»]+)»')
+#: A longer bullet is a copy, not a memory.
+MAX_LINE_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,14 @@ class Label:
     def matches(self, line: str) -> bool:
         """All of the expressions are in `line`, and none of the excuses."""
         return all(p.search(line) for p in self.every) and not (self.unless and self.unless.search(line))
+
+    def is_kept_in(self, line: str) -> bool:
+        """Like `matches`, but what the line quotes is looked at by itself too."""
+        if self.matches(line):
+            return True
+        if self.unless and self.unless.search(line):
+            return False
+        return any(self.matches(next(filter(None, quoted.groups()))) for quoted in _QUOTED.finditer(line))
 
     def touches(self, line: str) -> bool:
         """At least one of the expressions is in `line`."""
@@ -96,7 +107,7 @@ def judge(labels: Labels, draft: Stage1Draft | None) -> Verdict:
     lines = tuple(dict.fromkeys(memory))
     wrong = tuple(line for line in lines if not _right(labels, line, memory))
     counted = [*memory, *summary]
-    kept = tuple(n for n in labels.never if any(n.matches(x) for x in (whole if n.kind == "secret" else counted)))
+    kept = tuple(n for n in labels.never if any(n.is_kept_in(x) for x in (whole if n.kind == "secret" else counted)))
     missed = tuple(fact for fact in labels.facts if fact not in found)
     return Verdict(found=found, missed=missed, lines=lines, wrong=wrong, kept=kept, forbidden=len(labels.never))
 
@@ -134,7 +145,7 @@ def _windows(lines: Sequence[str], size: int) -> list[str]:
 
 
 def _right(labels: Labels, line: str, memory: list[str]) -> bool:
-    if any(never.matches(line) for never in labels.never):
+    if len(line) > MAX_LINE_CHARS or any(never.is_kept_in(line) for never in labels.never):
         return False
     if any(label.matches(line) for label in (*labels.facts, *labels.allowed)):
         return True

@@ -67,6 +67,12 @@ def test_a_line_with_a_forbidden_thing_is_wrong_even_if_it_holds_a_fact() -> Non
     assert [never.kind for never in verdict.kept] == ["disproved"]
 
 
+def test_a_remark_is_found_inside_a_quotation() -> None:
+    table = {**TABLE, "not": [{"kind": "remark", "all": [r"^\W*thanks\W*$"]}]}
+    verdict = judge(labels_of(table), draft("Preference signals:", '- the user said "Thanks!" -> keep going'))
+    assert [never.kind for never in verdict.kept] == ["remark"]
+
+
 def test_a_failure_may_be_told_in_neighbouring_lines() -> None:
     lines = ("Failures and how to do differently:", "- `npm i` ended with exit 1", "- what worked: `pnpm install`")
     verdict = judge(labels_of(TABLE), draft(*lines))
