@@ -3,14 +3,20 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stillroom.config import StageTwo
 from stillroom.errors import HistoryError
 from stillroom.workspace.diff import remove_workspace_diff, workspace_diff_text, write_workspace_diff
-from stillroom.workspace.history import Change, EnsureReport, History, bounded, plain
+from stillroom.workspace.git import Content, Repository
+from stillroom.workspace.history import Change, EnsureReport, History
+from stillroom.workspace.patch import added, bounded, deleted, modified
+from stillroom.workspace.tree import Entry, blob_id, unseen
 
 NOW = 1_790_000_000
 BIG = 4 * 1024 * 1024
@@ -194,16 +200,16 @@ def test_content_that_looks_like_a_header_is_left_alone() -> None:
         b"diff --git a/x y b/x y\nindex 1..2 100644\n--- a/x y\t\n+++ b/x y\t\n@@ -1,2 +1,2 @@ def f():\n"
         b"--- a/x y\t\n+index 1..2\n @@ -1 +1 @@ title\n"
     )
-    assert plain(patch) == (
+    assert b"".join(modified(patch)) == (
         b"diff --git a/x y b/x y\n--- a/x y\n+++ b/x y\n@@ -1,2 +1,2 @@\n--- a/x y\t\n+index 1..2\n @@ -1 +1 @@ title\n"
     )
 
 
 def test_a_cut_diff_ends_at_a_character_and_says_so() -> None:
     """Spec §10.2 item 18: `aé` cut at 2 is `a`."""
-    assert bounded("aé".encode(), max_bytes=2) == "a\n\n[workspace diff truncated at 2 bytes]"
-    assert bounded("aé".encode(), max_bytes=3) == "aé"
-    assert bounded(b"\xff\xff", max_bytes=3) == "\ufffd\n\n[workspace diff truncated at 3 bytes]"
+    assert bounded(iter([b"a", "é".encode()]), max_bytes=2) == "a\n\n[workspace diff truncated at 2 bytes]"
+    assert bounded(iter([b"a", "é".encode()]), max_bytes=3) == "aé"
+    assert bounded(iter([b"\xff\xff"]), max_bytes=3) == "\ufffd\n\n[workspace diff truncated at 3 bytes]"
 
 
 def test_an_oversized_diff_keeps_its_status_and_closes_its_fence(root: Path, history: History) -> None:
@@ -264,3 +270,23 @@ def test_a_missing_git_is_no_reason_to_move_the_history_aside(
     with pytest.raises(HistoryError):
         history.ensure(root, now=NOW)
     assert history.git_dir.is_dir()
+
+
+@settings(max_examples=25)
+@given(
+    st.binary(min_size=1, max_size=12).filter(lambda name: not set(name) & {0, 47} and name not in (b".", b"..")),
+    st.lists(st.sampled_from([b"\n", b"a", b"\r", b"\xff", b"--- a/x", b"@@ -1 +1 @@ x", b"\x00"])).map(b"".join),
+    st.booleans(),
+)
+def test_whole_files_are_shown_as_git_shows_them(name: bytes, data: bytes, executable: bool) -> None:
+    path, content = os.fsdecode(name), Content(data, executable)
+    entry = Entry(blob_id(data), executable)
+    if unseen(path):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        repository = Repository(Path(folder) / "git")
+        repository.create()
+        empty = repository.commit({}, parent=None, message="", now=0)
+        full = repository.commit({path: content}, parent=empty, message="", now=0)
+        assert list(modified(repository.patch(empty, full))) == [added(path, data, entry)]
+        assert list(modified(repository.patch(full, empty))) == [deleted(path, data, entry)]

@@ -5,14 +5,25 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from stillroom.errors import WorkspaceError
+from stillroom.config import StageTwo
 from stillroom.store.records import Stage1Output
-from stillroom.workspace.tree import DEFAULTS, TEMPORARY_PREFIX, naming, opened, parent, read, write_new
+from stillroom.workspace.tree import (
+    DEFAULTS,
+    TEMPORARY_PREFIX,
+    Entry,
+    blob_id,
+    drop,
+    naming,
+    opened,
+    parent,
+    scan,
+    write_new,
+)
 
 RAW_MEMORIES = "raw_memories.md"
 SUMMARIES = "rollout_summaries"
@@ -21,6 +32,7 @@ _SLUG_CHARACTERS = 60
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HASH_SPACE = len(_ALPHABET) ** 4
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
+_NOT_IN_SLUG = re.compile(r"[^0-9a-zA-Z]")
 #: The last second that a four-digit year can say.
 _LAST_SECOND = 253_402_300_799
 
@@ -50,14 +62,20 @@ def summary_stem(thread_id: str, source_updated_at: int, slug: str | None) -> st
         seed = 0
         for byte in thread_id.encode("utf-8", "surrogatepass"):
             seed = (seed * 31 + byte) & 0xFFFFFFFF
-    stem = f"{_moment(seconds).strftime('%Y-%m-%dT%H-%M-%S')}-{_base62(seed % _HASH_SPACE)}"
+    moment = _moment(seconds)
+    time = f"{moment.year:04}-{moment.month:02}-{moment.day:02}T{moment.hour:02}-{moment.minute:02}-{moment.second:02}"
+    stem = f"{time}-{_base62(seed % _HASH_SPACE)}"
     tail = _slug(slug or "")
     return f"{stem}-{tail}" if tail else stem
 
 
 def raw_memories_text(outputs: Sequence[Stage1Output]) -> str:
     """All raw memories in one file, ascending by thread id."""
-    if not outputs:
+    return _raw_memories_text(_stems(outputs))
+
+
+def _raw_memories_text(named: Sequence[tuple[Stage1Output, str]]) -> str:
+    if not named:
         return "# Raw Memories\n\nNo raw memories yet.\n"
     parts = ["# Raw Memories\n\nMerged stage-1 raw memories (stable ascending thread-id order):\n\n"]
     parts += [
@@ -67,7 +85,7 @@ def raw_memories_text(outputs: Sequence[Stage1Output]) -> str:
         f"rollout_path: {_line(output.rollout_path)}\n"
         f"rollout_summary_file: {stem}.md\n\n"
         f"{output.raw_memory.strip()}\n\n"
-        for output, stem in _stems(outputs)
+        for output, stem in named
     ]
     return "".join(parts)
 
@@ -84,61 +102,71 @@ def summary_text(output: Stage1Output) -> str:
     )
 
 
-def plan(folder: Path, outputs: Sequence[Stage1Output]) -> SyncReport:
-    """What `sync` would change. Writes nothing."""
-    return _differences(folder, _wanted(outputs))
+def plan(
+    folder: Path,
+    outputs: Sequence[Stage1Output],
+    *,
+    present: Mapping[str, Entry] | None = None,
+    limits: StageTwo = DEFAULTS,
+) -> SyncReport:
+    """What `sync` would change. Writes nothing; with `present`, the files of an earlier scan, it doesn't even look."""
+    return _differences(_wanted(outputs), _present(folder, present, limits))
 
 
-def sync(folder: Path, outputs: Sequence[Stage1Output]) -> SyncReport:
+def sync(
+    folder: Path,
+    outputs: Sequence[Stage1Output],
+    *,
+    present: Mapping[str, Entry] | None = None,
+    limits: StageTwo = DEFAULTS,
+) -> SyncReport:
     """Bring both kinds of file in line with the outputs; only what differs is written, stale summaries are deleted."""
     wanted = _wanted(outputs)
-    report = _differences(folder, wanted)
-    with opened(folder) as root:
-        for path in report.deleted:
-            with parent(root, path, create=False) as (descriptor, name):
-                os.unlink(name, dir_fd=descriptor)
-        for path in report.written:
-            with naming(path, "written"), parent(root, path, create=True) as (descriptor, name):
-                _remove_what_is_no_file(descriptor, name)
-                temporary = TEMPORARY_PREFIX + "sync"
-                write_new(root, temporary, wanted[path], executable=False, durable=False)
-                os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=descriptor)
+    known = _present(folder, present, limits)
+    report = _differences(wanted, known)
+    if report.clean:
+        return report
+    with opened(folder) as root, naming(SUMMARIES, "opened"), parent(root, f"{SUMMARIES}/x", create=True) as (below, _):
+        for path in (*report.deleted, *report.written):
+            descriptor, name = (root, path) if path == RAW_MEMORIES else (below, path.removeprefix(f"{SUMMARIES}/"))
+            with naming(path, "written"):
+                if path in wanted:
+                    _put(root, descriptor, name, wanted[path], fresh=path not in known)
+                else:
+                    os.unlink(name, dir_fd=descriptor)
     return report
 
 
+def _present(folder: Path, present: Mapping[str, Entry] | None, limits: StageTwo) -> Mapping[str, Entry]:
+    return scan(folder, limits=limits).files if present is None else present
+
+
 def _wanted(outputs: Sequence[Stage1Output]) -> dict[str, bytes]:
-    wanted = {f"{SUMMARIES}/{stem}.md": _encoded(summary_text(output)) for output, stem in _stems(outputs)}
-    return {**wanted, RAW_MEMORIES: _encoded(raw_memories_text(outputs))}
+    named = _stems(outputs)
+    wanted = {f"{SUMMARIES}/{stem}.md": _encoded(summary_text(output)) for output, stem in named}
+    return {**wanted, RAW_MEMORIES: _encoded(_raw_memories_text(named))}
 
 
-def _differences(folder: Path, wanted: dict[str, bytes]) -> SyncReport:
-    written: list[str] = []
-    limit = DEFAULTS.max_folder_bytes
-    with opened(folder) as root:
-        present = _summaries(root)
-        for path, data in wanted.items():
-            if path != RAW_MEMORIES and path not in present:
-                written.append(path)
-                continue
-            found = read(root, path, max_bytes=limit)
-            if found is None or found[0] != data or found[1].executable:
-                written.append(path)
-    deleted = sorted(present - wanted.keys())
-    return SyncReport(tuple(written), tuple(deleted), len(wanted) - len(written))
+def _differences(wanted: Mapping[str, bytes], present: Mapping[str, Entry]) -> SyncReport:
+    written = tuple(path for path, data in wanted.items() if present.get(path) != Entry(blob_id(data), False))
+    summaries = (path for path in present if path.startswith(f"{SUMMARIES}/") and path.endswith(".md"))
+    deleted = tuple(sorted(path for path in summaries if path not in wanted and path.count("/") == 1))
+    return SyncReport(written, deleted, len(wanted) - len(written))
 
 
-def _summaries(root: int) -> set[str]:
-    try:
-        with parent(root, f"{SUMMARIES}/x", create=False) as (descriptor, _), os.scandir(descriptor) as listing:
-            return {
-                f"{SUMMARIES}/{entry.name}"
-                for entry in listing
-                if entry.name.endswith(".md") and not entry.is_dir(follow_symlinks=False)
-            }
-    except FileNotFoundError:
-        return set()
-    except OSError as error:
-        raise WorkspaceError(f"`{SUMMARIES}` can't be read: {error.strerror}") from error
+def _put(root: int, descriptor: int, name: str, data: bytes, *, fresh: bool) -> None:
+    """Write one file. A new one is created in its place: a torn one is written again by the next sync."""
+    if fresh:
+        try:
+            write_new(descriptor, name, data, executable=False, durable=False)
+        except FileExistsError:
+            pass  # something that is no regular file, or came meanwhile
+        else:
+            return
+    temporary = f"{TEMPORARY_PREFIX}sync"
+    drop(root, temporary)
+    write_new(root, temporary, data, executable=False, durable=False)
+    os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=descriptor)
 
 
 def _stems(outputs: Sequence[Stage1Output]) -> list[tuple[Stage1Output, str]]:
@@ -169,22 +197,13 @@ def _base62(number: int) -> str:
 
 
 def _slug(text: str) -> str:
-    kept = "".join(c.lower() if c.isascii() and c.isalnum() else "_" for c in text[:_SLUG_CHARACTERS])
-    return kept.rstrip("_")
+    return _NOT_IN_SLUG.sub("_", text[:_SLUG_CHARACTERS]).rstrip("_").lower()
 
 
 def _line(text: str) -> str:
     """A header value can't begin another header."""
-    return " ".join(text.splitlines()) if any(c in text for c in "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029") else text
+    return text if text.isprintable() else " ".join(text.splitlines())
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
-
-
-def _remove_what_is_no_file(descriptor: int, name: str) -> None:
-    """Make room: `os.replace` can't put a file over an empty folder, and one in our place is nobody's."""
-    try:
-        os.rmdir(name, dir_fd=descriptor)
-    except (FileNotFoundError, NotADirectoryError):
-        pass

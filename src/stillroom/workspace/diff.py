@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from stillroom.workspace.history import Change
-from stillroom.workspace.tree import DIFF_FILE, TEMPORARY_PREFIX, opened, shown, write_new
+from stillroom.workspace.tree import DIFF_FILE, TEMPORARY_PREFIX, drop, opened, shown, write_new
 
 _HEAD = (
     "# Memory Workspace Diff\n\n"
@@ -28,7 +28,7 @@ def write_workspace_diff(folder: Path, changes: Sequence[Change], history: Diffe
     diff = history.diff(folder, max_bytes=max_bytes) if changes else ""
     temporary = f"{TEMPORARY_PREFIX}diff"
     with opened(folder) as root:
-        _unlink(root, temporary)
+        drop(root, temporary)
         write_new(root, temporary, workspace_diff_text(changes, diff).encode("utf-8"), executable=False, durable=False)
         os.replace(temporary, DIFF_FILE, src_dir_fd=root, dst_dir_fd=root)
     return folder / DIFF_FILE
@@ -37,7 +37,7 @@ def write_workspace_diff(folder: Path, changes: Sequence[Change], history: Diffe
 def remove_workspace_diff(folder: Path) -> bool:
     """Delete the diff file; whether there was one."""
     with opened(folder) as root:
-        return _unlink(root, DIFF_FILE)
+        return drop(root, DIFF_FILE)
 
 
 def workspace_diff_text(changes: Sequence[Change], diff: str) -> str:
@@ -47,11 +47,3 @@ def workspace_diff_text(changes: Sequence[Change], diff: str) -> str:
     status = "".join(f"- {change.status} {shown(change.path)}\n" for change in changes)
     end = "" if diff.endswith("\n") else "\n"
     return f"{_HEAD}{status}\n## Diff\n\n```diff\n{diff}{end}```\n"
-
-
-def _unlink(root: int, name: str) -> bool:
-    try:
-        os.unlink(name, dir_fd=root)
-    except FileNotFoundError:
-        return False
-    return True

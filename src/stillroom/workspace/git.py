@@ -73,6 +73,14 @@ class Repository:
         """Whether the tip is a commit whose trees can be read."""
         return self.git_dir.is_dir() and self._call("ls-tree", "-r", "--name-only", "HEAD").returncode == 0
 
+    def message(self, commit: str) -> str:
+        """What was said of a commit."""
+        return self.run("log", "-1", "--format=%B", commit).decode("utf-8", "replace")
+
+    def unlock(self) -> None:
+        """Remove the lock that a killed git left. For whoever knows that no other git is at work."""
+        (self.git_dir / f"{BRANCH}.lock").unlink(missing_ok=True)
+
     def entries(self, commit: str) -> dict[str, Entry]:
         """Every file of a commit or tree."""
         found: dict[str, Entry] = {}

@@ -5,15 +5,16 @@ The tip is the baseline: what was last consolidated. Looking (`changes`, `diff`)
 
 from __future__ import annotations
 
-import re
+import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from stillroom.config import StageTwo
 from stillroom.errors import HistoryError
+from stillroom.workspace import patch
 from stillroom.workspace.git import EMPTY_TREE, Content, Repository
 from stillroom.workspace.tree import DEFAULTS, Entry, Scan, scan
 
@@ -46,7 +47,7 @@ def compare(old: Mapping[str, Entry], new: Mapping[str, Entry]) -> list[Change]:
             changes.append(Change("A", path))
         elif known != entry:
             changes.append(Change("M", path))
-    return sorted(changes, key=lambda change: change.path)
+    return sorted(changes, key=lambda change: os.fsencode(change.path))
 
 
 class History:
@@ -87,21 +88,53 @@ class History:
 
     def diff(self, folder: Path, *, max_bytes: int) -> str:
         """The unified diff from the baseline to the folder, cut to `max_bytes` as the format wants it."""
-        with tempfile.TemporaryDirectory(prefix="stillroom-diff-") as scratch:
-            draft = self.draft(Path(scratch) / "git")
-            return bounded(draft.diff(draft.record(folder).commit), max_bytes=max_bytes)
+        baseline = self.baseline()
+        contents, present = gather(folder, baseline, limits=self._limits)
+        return self.diff_of(baseline, present.files, lambda path: contents[path], max_bytes=max_bytes)
+
+    def diff_of(
+        self,
+        baseline: Mapping[str, Entry],
+        present: Mapping[str, Entry],
+        content: Callable[[str], Content],
+        *,
+        max_bytes: int,
+    ) -> str:
+        """The same between two lists of files; `content` is asked for those that are new or modified."""
+        changes = compare(baseline, present)
+        gone = self.repository.blobs(baseline[path].blob for status, path in changes if status == "D")
+        edited = {path: content(path) for status, path in changes if status == "M"}
+        patches = patch.modified(self._patch(edited))
+
+        def parts() -> Iterator[bytes]:
+            for status, path in changes:
+                if status == "A":
+                    yield patch.added(path, content(path).data, present[path])
+                elif status == "D":
+                    yield patch.deleted(path, gone[baseline[path].blob], baseline[path])
+                else:
+                    yield next(patches)
+
+        return patch.bounded(parts(), max_bytes=max_bytes)
 
     def commit(self, folder: Path, message: str, *, now: int) -> str | None:
         """Make the folder the baseline; None when it already is."""
         head = self.head()
-        changes, _ = _contents(folder, {} if head is None else self.baseline(), self._limits)
+        changes = changes_to(folder, {} if head is None else self.baseline(), limits=self._limits)
         if head is not None and not changes:
             return None
         return self.repository.commit(changes, parent=head, message=message, now=now)
 
-    def draft(self, git_dir: Path) -> Draft:
-        """A scratch repository on top of this one: what is recorded there never reaches this one."""
-        return Draft(Repository(git_dir, borrow=self.git_dir), self.head(), self._limits)
+    def _patch(self, edited: Mapping[str, Content]) -> bytes:
+        """What git makes of modified files, in a scratch repository: this one gets no object that is not history."""
+        if not edited:
+            return b""
+        with tempfile.TemporaryDirectory(prefix="stillroom-diff-") as folder:
+            scratch = Repository(Path(folder) / "git", borrow=self.git_dir)
+            scratch.create()
+            head = self.head()
+            draft = scratch.commit(edited, parent=head, message="draft", now=0)
+            return scratch.patch(head or EMPTY_TREE, draft)
 
     def _move_aside(self, now: int) -> Path | None:
         if not self.git_dir.is_symlink() and not self.git_dir.exists():
@@ -114,74 +147,18 @@ class History:
         raise HistoryError(f"`{self.git_dir}` is unusable and can't be moved aside")
 
 
-class Recorded(NamedTuple):
-    """A folder as it was at one moment."""
-
-    commit: str
-    scan: Scan
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """Commits that are not history yet."""
-
-    repository: Repository
-    parent: str | None
-    limits: StageTwo
-
-    def record(self, folder: Path) -> Recorded:
-        """Keep what the folder holds now."""
-        self.repository.create()
-        known = {} if self.parent is None else self.repository.entries(self.parent)
-        changes, present = _contents(folder, known, self.limits)
-        commit = self.repository.commit(changes, parent=self.parent, message="draft", now=0)
-        return Recorded(commit, present)
-
-    def diff(self, commit: str) -> bytes:
-        """From the baseline to a recorded folder, in the form of the diff file."""
-        return plain(self.repository.patch(self.parent or EMPTY_TREE, commit))
-
-
-_HEADER = re.compile(
-    rb"^(diff --git [^\n]*\n)((?:(?:old mode|new mode|new file mode|deleted file mode) [^\n]*\n)*)"
-    rb"(?:index [^\n]*\n)?(?:(--- [^\n]*?)\t?\n(\+\+\+ [^\n]*?)\t?\n)?",
-    re.MULTILINE,
-)
-_HUNK = re.compile(rb"^(@@ -[0-9,]+ \+[0-9,]+ @@)[^\n]*$", re.MULTILINE)
-
-
-def plain(patch: bytes) -> bytes:
-    """Drop what git adds to a unified diff: index lines, hunk titles, tabs after names with blanks.
-
-    Lines of content begin with a blank, `+`, `-` or a backslash, so they can't be mistaken for a header.
-    """
-
-    def header(match: re.Match[bytes]) -> bytes:
-        names = b"%s\n%s\n" % (match[3], match[4]) if match[3] else b""
-        return match[1] + match[2] + names
-
-    return _HUNK.sub(rb"\1", _HEADER.sub(header, patch))
-
-
-def bounded(diff: bytes, *, max_bytes: int) -> str:
-    """Lossy UTF-8, cut at a character boundary; what is cut is said."""
-    text = (
-        diff[: max_bytes + 4].decode("utf-8", "replace") if len(diff) > max_bytes else diff.decode("utf-8", "replace")
-    )
-    raw = text.encode("utf-8")
-    if len(raw) <= max_bytes and len(diff) <= max_bytes:
-        return text
-    return raw[:max_bytes].decode("utf-8", "ignore") + f"\n\n[workspace diff truncated at {max_bytes} bytes]"
-
-
-def _contents(folder: Path, known: Mapping[str, Entry], limits: StageTwo) -> tuple[dict[str, Content | None], Scan]:
-    """What has to be written so that `known` becomes the folder."""
-    changes: dict[str, Content | None] = {}
+def gather(folder: Path, known: Mapping[str, Entry], *, limits: StageTwo) -> tuple[dict[str, Content], Scan]:
+    """The folder's files, and the contents of those that `known` doesn't have like that."""
+    contents: dict[str, Content] = {}
 
     def visit(path: str, data: bytes, entry: Entry) -> None:
         if known.get(path) != entry:
-            changes[path] = Content(data, entry.executable)
+            contents[path] = Content(data, entry.executable)
 
-    present = scan(folder, limits=limits, visit=visit)
-    changes.update(dict.fromkeys(known.keys() - present.files.keys()))
-    return changes, present
+    return contents, scan(folder, limits=limits, visit=visit)
+
+
+def changes_to(folder: Path, known: Mapping[str, Entry], *, limits: StageTwo) -> dict[str, Content | None]:
+    """What has to be written so that `known` becomes the folder."""
+    contents, present = gather(folder, known, limits=limits)
+    return {**contents, **dict.fromkeys(known.keys() - present.files.keys())}

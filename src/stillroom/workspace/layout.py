@@ -24,6 +24,11 @@ _COMMON = frozenset({HANDBOOK, SKILLS, EXTENSIONS, DIFF_FILE})
 _STATE = frozenset({"state.sqlite3", "history.git"})
 
 
+def may_publish(path: str) -> bool:
+    """Whether the agent's version of a path goes into the folder. All else is written by code, or a person's."""
+    return path in (HANDBOOK, SUMMARY) or path.startswith(f"{SKILLS}/")
+
+
 @dataclass(frozen=True, slots=True)
 class RemovedLink:
     """A link that was in the folder, and where it led."""

@@ -43,6 +43,15 @@ class Entry(NamedTuple):
         return "100755" if self.executable else "100644"
 
 
+class Read(NamedTuple):
+    """What was read of one file."""
+
+    data: bytes
+    executable: bool
+    #: Another name leads to it.
+    shared: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Scan:
     """What a folder holds."""
@@ -53,6 +62,12 @@ class Scan:
     odd: list[str] = field(default_factory=list)
     #: Files over `max_file_bytes`: left where they are, unseen by the agent.
     too_large: list[str] = field(default_factory=list)
+    #: Files that another name leads to as well.
+    shared: list[str] = field(default_factory=list)
+    #: Names that are none of the memory's business.
+    unseen: list[str] = field(default_factory=list)
+    #: Folders, each before what is in it.
+    folders: list[str] = field(default_factory=list)
 
 
 def blob_id(data: bytes) -> str:
@@ -105,41 +120,45 @@ class _Walk:
         for entry in entries:
             path = prefix + entry.name
             if unseen(path):
-                continue
-            if entry.is_symlink():
+                self.found.unseen.append(path)
+            elif entry.is_file(follow_symlinks=False):
+                self.file(descriptor, entry.name, path)
+            elif entry.is_symlink():
                 self.found.links.append(path)
             elif entry.is_dir(follow_symlinks=False):
                 if depth >= self.limits.max_folder_depth:
                     self.found.odd.append(path)
                     continue
+                self.found.folders.append(path)
                 with naming(path, "read"):
                     child = os.open(entry.name, _DIRECTORY, dir_fd=descriptor)
                 try:
                     self.folder(child, path + "/", depth + 1)
                 finally:
                     os.close(child)
-            elif entry.is_file(follow_symlinks=False):
-                self.file(descriptor, entry.name, path)
             else:
                 self.found.odd.append(path)
 
     def file(self, descriptor: int, name: str, path: str) -> None:
-        with naming(path, "read"):
-            got = _read(descriptor, name, max_bytes=self.limits.max_file_bytes)
+        try:  # not `naming`: a context manager for each of thousands of files shows
+            got = read_file(descriptor, name, max_bytes=self.limits.max_file_bytes)
+        except OSError as error:
+            raise WorkspaceError(f"`{shown(path)}` can't be read: {error.strerror}") from error
         if got is None:
             self.found.too_large.append(path)
             return
-        data, executable = got
-        self.total += len(data)
+        self.total += len(got.data)
         if self.total > self.limits.max_folder_bytes:
             raise WorkspaceError(
                 f"the folder holds more than {self.limits.max_folder_bytes} bytes",
                 hint="move large files out of the memory folder",
             )
-        entry = Entry(blob_id(data), executable)
+        entry = Entry(blob_id(got.data), got.executable)
         self.found.files[path] = entry
+        if got.shared:
+            self.found.shared.append(path)
         if self.visit is not None:
-            self.visit(path, data, entry)
+            self.visit(path, got.data, entry)
 
 
 def unseen(path: str) -> bool:
@@ -190,23 +209,6 @@ def parent(root: int, path: str, *, create: bool) -> Iterator[tuple[int, str]]:
         os.close(descriptor)
 
 
-def read(root: int, path: str, *, max_bytes: int) -> tuple[bytes, Entry] | None:
-    """Content and entry of one regular file; None when absent or anything else. `WorkspaceError` if larger."""
-    try:
-        with parent(root, path, create=False) as (descriptor, name):
-            if not stat.S_ISREG(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
-                return None
-            got = _read(descriptor, name, max_bytes=max_bytes)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise WorkspaceError(f"`{shown(path)}` can't be read: {error.strerror}") from error
-    if got is None:
-        raise WorkspaceError(f"`{shown(path)}` is larger than {max_bytes} bytes")
-    data, executable = got
-    return data, Entry(blob_id(data), executable)
-
-
 def write_new(descriptor: int, name: str, data: bytes, *, executable: bool, durable: bool) -> None:
     """Create a file that must not exist."""
     file = os.open(name, _NEW, 0o700 if executable else 0o600, dir_fd=descriptor)
@@ -218,6 +220,15 @@ def write_new(descriptor: int, name: str, data: bytes, *, executable: bool, dura
             os.fsync(file)
     finally:
         os.close(file)
+
+
+def drop(descriptor: int, name: str) -> bool:
+    """Delete a file or link; whether there was one."""
+    try:
+        os.unlink(name, dir_fd=descriptor)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def remove_tree(folder: Path) -> None:
@@ -253,7 +264,8 @@ def remove_tree(folder: Path) -> None:
             pending.pop()
 
 
-def _read(descriptor: int, name: str, *, max_bytes: int) -> tuple[bytes, bool] | None:
+def read_file(descriptor: int, name: str, *, max_bytes: int) -> Read | None:
+    """A regular file's content; None when it is anything else, or larger. Never waits."""
     file = os.open(name, _FILE, dir_fd=descriptor)
     try:
         status = os.fstat(file)
@@ -264,7 +276,7 @@ def _read(descriptor: int, name: str, *, max_bytes: int) -> tuple[bytes, bool] |
             data += more
             if len(data) > max_bytes:
                 return None
-        return data, bool(status.st_mode & stat.S_IXUSR)
+        return Read(data, bool(status.st_mode & stat.S_IXUSR), status.st_nlink > 1)
     finally:
         os.close(file)
 
