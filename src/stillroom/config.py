@@ -121,8 +121,12 @@ class StageOne(msgspec.Struct, frozen=True, kw_only=True):
     effective_context_window_percent: int = 95
     #: A line longer than this is cut while it is read (8 MiB).
     max_line_bytes: int = 8 * 1024 * 1024
+    #: Claims of one round; a backfill takes round after round, so that no lease waits for hours.
+    max_claims_per_round: int = 128
     #: A reply longer than this is not a memory.
     max_reply_tokens: int = 16_000
+    #: The same in characters, generously, for servers that don't keep to the limit.
+    max_reply_chars: int = 128_000
     #: A model that has said nothing for this long has hung.
     request_timeout_seconds: int = 300
     #: Attempts for one call when the provider answers 429 or 5xx, with growing pauses.

@@ -1,0 +1,345 @@
+"""Brings a result into the memory folder so that a crash leaves the old folder or the new one, and no edit is lost.
+
+First everything that is needed is on disk: the contents, then the journal. Then each file is put in place if it is
+still what was copied; what a person changed meanwhile stays. Then one commit. The journal goes last: with it, all this
+can be done again from the start, and comes out the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Self
+
+from stillroom.config import StageTwo
+from stillroom.errors import WorkspaceError
+from stillroom.workspace.git import Content
+from stillroom.workspace.history import History
+from stillroom.workspace.tree import (
+    TEMPORARY_PREFIX,
+    Entry,
+    blob_id,
+    drop,
+    names,
+    naming,
+    opened,
+    parent,
+    read_file,
+    shown,
+    write_new,
+)
+
+Checkpoint = Callable[[str], None]
+
+#: A link where a folder should be: which error it is depends on the system.
+_NOT_A_FOLDER = frozenset({errno.ELOOP, errno.EMLINK, errno.EISDIR})
+#: What file systems without hard links say.
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
+#: So many files are made durable one by one; for more it is quicker to have the system write out everything once.
+_FILES_SYNCED_SINGLY = 64
+
+
+class Operation(NamedTuple):
+    """One path of the folder: what it must still be, and what it becomes. None: absent."""
+
+    path: str
+    before: Entry | None
+    after: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishReport:
+    """What came of a result."""
+
+    #: The new baseline; None when nothing differs from the old one.
+    commit: str | None = None
+    written: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    #: Changed by a person since they were copied, and left alone.
+    kept_for_user: tuple[str, ...] = ()
+    #: Changed by the agent, but not its to change.
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """Everything that has to be done, before the first of it is."""
+
+    NAME: ClassVar[str] = "journal.json"
+    CONTENTS: ClassVar[str] = "contents"
+
+    run_id: str
+    root: Path
+    message: str
+    now: int
+    head: str | None
+    operations: list[Operation]
+    #: Differences of the new baseline from the old one; None removes a path.
+    commit: dict[str, Entry | None]
+    #: The same, for paths where a person's version stays: what the agent saw.
+    seen: dict[str, Entry | None]
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        run_id: str,
+        root: Path,
+        message: str,
+        now: int,
+        head: str | None,
+        baseline: Mapping[str, Entry],
+        copied: Mapping[str, Entry],
+        seen: Mapping[str, Entry],
+        final: Mapping[str, Entry],
+    ) -> Self:
+        """Work out what turns the folder into `final`."""
+        operations = [
+            Operation(path, copied.get(path), final.get(path))
+            for path in sorted(copied.keys() | final.keys())
+            if copied.get(path) != final.get(path)
+        ]
+        # Removals first: a folder may take the place of a file.
+        operations.sort(key=lambda operation: operation.after is not None)
+        return cls(
+            run_id=run_id,
+            root=root,
+            message=message,
+            now=now,
+            head=head,
+            operations=operations,
+            commit=_differences(baseline, final, baseline.keys() | final.keys()),
+            seen=_differences(baseline, seen, (operation.path for operation in operations)),
+        )
+
+    @classmethod
+    def load(cls, run: Path) -> tuple[Self, dict[str, tuple[int, int]]]:
+        """Read a journal back, and where its contents are."""
+        try:
+            table = json.loads((run / cls.NAME).read_bytes())
+            journal = cls(
+                run_id=table["run_id"],
+                root=Path(table["root"]),
+                message=table["message"],
+                now=table["now"],
+                head=table["head"],
+                operations=[Operation(path, _entry(old), _entry(new)) for path, old, new in table["operations"]],
+                commit={path: _entry(entry) for path, entry in table["commit"].items()},
+                seen={path: _entry(entry) for path, entry in table["seen"].items()},
+            )
+            return journal, {blob: (start, size) for blob, (start, size) in table["contents"].items()}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise WorkspaceError(f"`{run / cls.NAME}` can't be read: {error}") from error
+
+    def dump(self, contents: Mapping[str, tuple[int, int]]) -> bytes:
+        """As bytes: ASCII, because names need not be UTF-8."""
+        table = {
+            "run_id": self.run_id,
+            "root": str(self.root),
+            "message": self.message,
+            "now": self.now,
+            "head": self.head,
+            "operations": self.operations,
+            "commit": self.commit,
+            "seen": self.seen,
+            "contents": contents,
+        }
+        return json.dumps(table).encode("ascii")
+
+
+def keep(run: Path, journal: Journal, contents: Mapping[str, Content], *, checkpoint: Checkpoint) -> None:
+    """Put contents and journal on disk. Once this returns, the result will come into the folder, crash or not."""
+    places: dict[str, tuple[int, int]] = {}
+    start = 0
+    for blob, content in contents.items():
+        places[blob] = (start, len(content.data))
+        start += len(content.data)
+    with naming(str(run), "written"), opened(run) as folder:
+        write_new(folder, Journal.CONTENTS, b"".join(c.data for c in contents.values()), executable=False, durable=True)
+        checkpoint("contents kept")
+        write_new(folder, f"{Journal.NAME}.new", journal.dump(places), executable=False, durable=True)
+        checkpoint("journal written")
+        os.replace(f"{Journal.NAME}.new", Journal.NAME, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    checkpoint("journal kept")
+
+
+def carry_out(run: Path, history: History, *, checkpoint: Checkpoint, limits: StageTwo) -> PublishReport:
+    """Do what the journal says, as far as it is not done, and remove the journal."""
+    journal, places = Journal.load(run)
+    written: list[str] = []
+    deleted: list[str] = []
+    kept: list[str] = []
+    with _Contents(run, places) as contents:
+        with opened(journal.root) as root:
+            clear_temporary(root)
+            durable = len(journal.operations) <= _FILES_SYNCED_SINGLY
+            for operation in journal.operations:
+                with naming(operation.path, "put into the folder"):
+                    done = _apply(root, operation, contents, checkpoint, limits, durable=durable)
+                if done and operation.after is None:
+                    _remove_empty_folders(root, operation.path)
+                (kept if not done else written if operation.after else deleted).append(operation.path)
+            clear_temporary(root)
+            os.fsync(root)
+        if not durable:
+            os.sync()
+        checkpoint("folder written")
+        commit = _commit(journal, kept, contents, history)
+    checkpoint("committed")
+    (run / Journal.NAME).unlink()
+    checkpoint("journal removed")
+    return PublishReport(
+        commit, tuple(map(shown, written)), tuple(map(shown, deleted)), kept_for_user=tuple(map(shown, kept))
+    )
+
+
+def clear_temporary(root: int) -> None:
+    """Delete what a killed process left on its way into the folder."""
+    for name in names(root):
+        if name.startswith(TEMPORARY_PREFIX):
+            drop(root, name)
+
+
+class _Contents:
+    """The contents of a journal, by object id; each is checked when it is read."""
+
+    def __init__(self, run: Path, places: Mapping[str, tuple[int, int]]) -> None:
+        self._places = places
+        self._file = (run / Journal.CONTENTS).open("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def data(self, entry: Entry) -> bytes:
+        start, size = self._places[entry.blob]
+        self._file.seek(start)
+        data = self._file.read(size)
+        if blob_id(data) != entry.blob:
+            raise WorkspaceError(f"`{self._file.name}` is damaged")
+        return data
+
+
+def _apply(
+    root: int, operation: Operation, contents: _Contents, checkpoint: Checkpoint, limits: StageTwo, *, durable: bool
+) -> bool:
+    """Put one path in place; False when it is neither what it was nor what it becomes, and therefore a person's."""
+    path, before, after = operation
+    try:
+        with parent(root, path, create=after is not None) as (folder, name):
+            status, current = _look(folder, name, limits)
+            if current == after and (after is not None or status is None):
+                return True
+            if current != before or (before is None and status is not None):
+                return False
+            if after is None:
+                os.unlink(name, dir_fd=folder)
+            else:
+                temporary = f"{TEMPORARY_PREFIX}{after.blob[:16]}"
+                write_new(root, temporary, contents.data(after), executable=after.executable, durable=durable)
+                checkpoint(f"temporary {shown(path)}")
+                if not _put(root, temporary, folder, name, status, after):
+                    return False
+    except FileNotFoundError:
+        # A folder on the way is gone, and the file with it.
+        return after is None
+    except (NotADirectoryError, FileExistsError):
+        return False
+    except OSError as error:
+        if error.errno in _NOT_A_FOLDER:
+            return False
+        raise
+    checkpoint(f"done {shown(path)}")
+    return True
+
+
+def _put(root: int, temporary: str, folder: int, name: str, status: os.stat_result | None, after: Entry) -> bool:
+    if status is None:
+        try:
+            os.link(temporary, name, src_dir_fd=root, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            drop(root, temporary)
+            return False
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=folder)
+            return True
+        drop(root, temporary)
+        return True
+    mode = stat.S_IMODE(status.st_mode) & 0o777
+    mode = mode | (mode & 0o444) >> 2 if after.executable else mode & ~0o111
+    os.chmod(temporary, mode, dir_fd=root)
+    # The last look before it is replaced: an editor may have saved since the content was compared.
+    if _stamp(os.stat(name, dir_fd=folder, follow_symlinks=False)) != _stamp(status):
+        drop(root, temporary)
+        return False
+    os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=folder)
+    return True
+
+
+def _look(folder: int, name: str, limits: StageTwo) -> tuple[os.stat_result | None, Entry | None]:
+    """Status and entry of what is there: no status for nothing, no entry for anything but a file of ours to judge."""
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None, None
+    if not stat.S_ISREG(status.st_mode):
+        return status, None
+    got = read_file(folder, name, max_bytes=limits.max_file_bytes)
+    return status, None if got is None else Entry(blob_id(got.data), got.executable)
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
+
+
+def _remove_empty_folders(root: int, path: str) -> None:
+    """Folders that a deletion emptied go too, but not those at the top."""
+    steps = path.split("/")[:-1]
+    while len(steps) > 1:
+        try:
+            with parent(root, "/".join(steps), create=False) as (folder, name):
+                os.rmdir(name, dir_fd=folder)
+        except OSError:
+            return
+        steps.pop()
+
+
+def _commit(journal: Journal, kept: Iterable[str], contents: _Contents, history: History) -> str | None:
+    trailer = f"Stillroom-Run: {journal.run_id}"
+    head = history.head()
+    if head != journal.head:
+        # Committed before the crash; or the history was replaced since, and the next diff shows everything.
+        said = [] if head is None else history.repository.message(head).splitlines()
+        return head if trailer in said else None
+    wanted = dict(journal.commit)
+    for path in kept:
+        wanted.pop(path, None)
+        if path in journal.seen:
+            wanted[path] = journal.seen[path]
+    if not wanted:
+        return None
+    changes = {
+        path: None if entry is None else Content(contents.data(entry), entry.executable)
+        for path, entry in wanted.items()
+    }
+    return history.repository.commit(
+        changes, parent=journal.head, message=f"{journal.message}\n\n{trailer}\n", now=journal.now
+    )
+
+
+def _differences(old: Mapping[str, Entry], new: Mapping[str, Entry], paths: Iterable[str]) -> dict[str, Entry | None]:
+    return {path: new.get(path) for path in paths if new.get(path) != old.get(path)}
+
+
+def _entry(value: list[object] | None) -> Entry | None:
+    return None if value is None else Entry(str(value[0]), bool(value[1]))

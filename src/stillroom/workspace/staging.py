@@ -1,0 +1,328 @@
+"""A copy of the memory folder for the agent to work on: whatever becomes of it, the folder stays as it is.
+
+    with open_staging(root, staging_dir, history, run_id=run_id) as staging:
+        artifacts.sync(staging.path, outputs, present=staging.copied)
+        changes = staging.seal()               # from here on: what the agent sees
+        staging.write_diff(max_bytes=…)
+        …                                      # the agent works in `staging.path`
+        findings = check_artifacts(staging.path, before=staging.before(), limits=limits)
+        report = staging.publish("Consolidate", now=now)
+
+Leaving the block without `publish` discards the copy. A killed process leaves a folder that `recover` clears.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from stillroom.config import StageTwo
+from stillroom.errors import InvalidArtifacts, WorkspaceError
+from stillroom.workspace.diff import write_workspace_diff
+from stillroom.workspace.git import Content
+from stillroom.workspace.history import Change, History, compare, gather
+from stillroom.workspace.layout import HANDBOOK, may_publish
+from stillroom.workspace.publish import Checkpoint, Journal, PublishReport, carry_out, keep
+from stillroom.workspace.tree import (
+    DEFAULTS,
+    DIFF_FILE,
+    Entry,
+    Scan,
+    drop,
+    naming,
+    opened,
+    parent,
+    remove_tree,
+    scan,
+    shown,
+    write_new,
+)
+from stillroom.workspace.validate import Before
+
+TREE = "tree"
+SPARE = "spare"
+_LOCK = ".lock"
+_RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,80}", re.ASCII)
+
+
+def nothing(_: str) -> None:
+    """The checkpoint that only tests replace."""
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold a file's lock for the block; without `wait`, False when another process has it. A dead process has none."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What was found of earlier runs."""
+
+    #: Published half, now whole.
+    completed: Mapping[str, PublishReport] = field(default_factory=dict)
+    discarded: tuple[str, ...] = ()
+    #: Another process is at work on them.
+    in_use: tuple[str, ...] = ()
+    #: Can't be completed yet, and why.
+    blocked: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Staging:
+    """One run's copy of the folder."""
+
+    root: Path
+    run: Path
+    history: History
+    #: The folder's files as they were copied.
+    copied: dict[str, Entry]
+    limits: StageTwo
+    checkpoint: Checkpoint
+    _lock: int
+    _baseline: dict[str, Entry] = field(default_factory=dict)
+    _head: str | None = None
+    _seen: Scan | None = None
+    _contents: dict[str, Content] = field(default_factory=dict)
+    _open: bool = True
+
+    @property
+    def path(self) -> Path:
+        """Where the agent works."""
+        return self.run / TREE
+
+    @property
+    def seen(self) -> Mapping[str, Entry]:
+        """What the agent is shown."""
+        return self._sealed().files
+
+    @property
+    def changes(self) -> list[Change]:
+        """How what the agent is shown differs from the baseline."""
+        return compare(self._baseline, self.seen)
+
+    def seal(self) -> list[Change]:
+        """Remember the copy as the agent will find it, and tell what changed since the baseline."""
+        self._head = self.history.head()
+        self._baseline = self.history.baseline()
+        known = {path: entry for path, entry in self._baseline.items() if self.copied.get(path) == entry}
+        self._contents, self._seen = gather(self.path, known, limits=self.limits)
+        self.checkpoint("sealed")
+        return self.changes
+
+    def diff(self, folder: Path, *, max_bytes: int) -> str:
+        """The unified diff of `changes`."""
+        assert folder == self.path
+        return self.history.diff_of(self._baseline, self.seen, lambda path: self._contents[path], max_bytes=max_bytes)
+
+    def write_diff(self, *, max_bytes: int) -> Path:
+        """Write the diff file for the agent to read."""
+        return write_workspace_diff(self.path, self.changes, self, max_bytes=max_bytes)
+
+    def before(self) -> Before:
+        """What the validator has to know about the time before the agent."""
+        handbook = self._contents.get(HANDBOOK)
+        known = handbook.data if handbook is not None else None
+        if known is None and HANDBOOK in self.seen:
+            known = self.history.repository.blobs([self.seen[HANDBOOK].blob])[self.seen[HANDBOOK].blob]
+        gone = frozenset(path for status, path in self.changes if status == "D")
+        return Before(files=self.seen, handbook=known or b"", deleted=gone)
+
+    def publish(self, message: str, *, now: int) -> PublishReport:
+        """Bring the agent's result into the folder and make it the baseline.
+
+        A file that a person changed since it was copied stays theirs, and is reported; the baseline takes what the
+        agent saw of it, so that the next diff shows the edit. Killed at any point, `recover` completes or discards it.
+        """
+        seen = self._sealed()
+        if self.history.head() != self._head:
+            raise WorkspaceError("the history went on since this run began", hint="run `stillroom run` again")
+        written, after = gather(self.path, seen.files, limits=self.limits)
+        if refused := after.links + after.odd + after.too_large:
+            raise InvalidArtifacts(f"the result holds `{shown(refused[0])}`, which is no file that can be published")
+        final = {path: entry for path, entry in seen.files.items() if not may_publish(path)}
+        final.update({path: entry for path, entry in after.files.items() if may_publish(path)})
+        ignored = tuple(shown(path) for _, path in compare(seen.files, after.files) if not may_publish(path))
+        contents = {seen.files[path].blob: content for path, content in self._contents.items()}
+        contents.update({after.files[path].blob: written[path] for path in written if may_publish(path)})
+        journal = Journal.plan(
+            run_id=self.run.name,
+            root=self.root,
+            message=message,
+            now=now,
+            head=self._head,
+            baseline=self._baseline,
+            copied=self.copied,
+            seen=seen.files,
+            final=final,
+        )
+        keep(self.run, journal, contents, checkpoint=self.checkpoint)
+        report = carry_out(self.run, self.history, checkpoint=self.checkpoint, limits=self.limits)
+        self._close()
+        return PublishReport(report.commit, report.written, report.deleted, report.kept_for_user, ignored)
+
+    def discard(self) -> None:
+        """Give the copy up. The folder was never touched."""
+        if self._open:
+            self._close()
+
+    def _close(self) -> None:
+        self._open = False
+        with locked(self.run.parent / _LOCK, wait=True):
+            retire(self.run)
+        os.close(self._lock)
+
+    def _sealed(self) -> Scan:
+        if self._seen is None:
+            self.seal()
+        assert self._seen is not None
+        return self._seen
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._open and not (self.run / Journal.NAME).exists():
+            self.discard()
+        elif self._open:
+            # Half published: what is left belongs to `recover`, once nobody holds the lock.
+            self._open = False
+            os.close(self._lock)
+
+
+def open_staging(
+    root: Path,
+    staging_dir: Path,
+    history: History,
+    *,
+    run_id: str,
+    limits: StageTwo = DEFAULTS,
+    checkpoint: Checkpoint = nothing,
+) -> Staging:
+    """Copy the folder's regular files; links, pipes and sockets are not. Nothing in the folder changes."""
+    if not _RUN_ID.fullmatch(run_id) or run_id == SPARE:
+        raise WorkspaceError(f"`{run_id}` can't be the name of a run")
+    staging_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    run = staging_dir / run_id
+    with locked(staging_dir / _LOCK, wait=True):
+        with naming(str(run), "created"):
+            run.mkdir(mode=0o700)
+        lock = os.open(run / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (staging_dir / SPARE).is_dir():
+            (staging_dir / SPARE).rename(run / TREE)
+    try:
+        checkpoint("locked")
+        copied = _copy(root, run / TREE, limits=limits)
+        checkpoint("copied")
+    except BaseException:
+        with locked(staging_dir / _LOCK, wait=True):
+            retire(run)
+        os.close(lock)
+        raise
+    return Staging(root, run, history, copied, limits, checkpoint, lock)
+
+
+def recover(staging_dir: Path, history: History, *, limits: StageTwo = DEFAULTS) -> RecoveryReport:
+    """Complete the publishing that a killed process began; clear away what others left. Runs still at work stay.
+
+    Doing it twice is doing it once. The folder is the one that the run was about, whatever is configured now.
+    """
+    completed: dict[str, PublishReport] = {}
+    discarded: list[str] = []
+    in_use: list[str] = []
+    blocked: dict[str, str] = {}
+    if not staging_dir.is_dir():
+        return RecoveryReport()
+    with locked(staging_dir / _LOCK, wait=True):
+        for run in sorted(path for path in staging_dir.iterdir() if path.is_dir() and path.name != SPARE):
+            with locked(run / _LOCK, wait=False) as mine:
+                if not mine:
+                    in_use.append(run.name)
+                    continue
+                if (run / Journal.NAME).exists():
+                    try:
+                        history.repository.unlock()
+                        completed[run.name] = carry_out(run, history, checkpoint=nothing, limits=limits)
+                    except WorkspaceError as error:
+                        blocked[run.name] = str(error)
+                        continue
+                else:
+                    discarded.append(run.name)
+                retire(run)
+    return RecoveryReport(completed, tuple(discarded), tuple(in_use), blocked)
+
+
+def retire(run: Path) -> None:
+    """Clear a run away, with the lock of the staging folder held.
+
+    One old copy stays as the start of the next: most of its files will be the same then.
+    """
+    spare = run.parent / SPARE
+    if (run / TREE).is_dir() and not spare.exists():
+        (run / TREE).rename(spare)
+    remove_tree(run)
+
+
+def forget_copies(staging_dir: Path) -> None:
+    """Delete the old copy that runs keep to be quick: for whoever wants a text gone from this machine."""
+    if staging_dir.is_dir():
+        with locked(staging_dir / _LOCK, wait=True):
+            remove_tree(staging_dir / SPARE)
+
+
+def _copy(root: Path, target: Path, *, limits: StageTwo) -> dict[str, Entry]:
+    """Make `target` hold the files of `root` and nothing else; what is the same already stays."""
+    old = _reusable(target, limits)
+    contents, live = gather(root, old.files, limits=limits)
+    with opened(target) as below:
+        drop(below, DIFF_FILE)
+        for path in old.files.keys() - live.files.keys():
+            with parent(below, path, create=False) as (descriptor, name):
+                os.unlink(name, dir_fd=descriptor)
+        for path in reversed(old.folders):
+            try:
+                with parent(below, path, create=False) as (descriptor, name):
+                    os.rmdir(name, dir_fd=descriptor)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+        for path, content in contents.items():
+            with naming(path, "copied"), parent(below, path, create=True) as (descriptor, name):
+                drop(descriptor, name)
+                write_new(descriptor, name, content.data, executable=content.executable, durable=False)
+    return live.files
+
+
+def _reusable(target: Path, limits: StageTwo) -> Scan:
+    """What an old copy holds. One with anything odd in it is not worth the thought: begin anew."""
+    if target.is_dir():
+        try:
+            found = scan(target, limits=limits)
+        except WorkspaceError:
+            found = None
+        odd = found is None or (found.links + found.odd + found.too_large + found.shared)
+        if found is not None and not odd and set(found.unseen) <= {DIFF_FILE}:
+            return found
+        remove_tree(target)
+    target.mkdir(mode=0o700)
+    return Scan()

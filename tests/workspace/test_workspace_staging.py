@@ -1,0 +1,490 @@
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stillroom.config import StageTwo
+from stillroom.errors import InvalidArtifacts, WorkspaceError
+from stillroom.workspace.history import Change, History
+from stillroom.workspace.publish import PublishReport
+from stillroom.workspace.staging import RecoveryReport, Staging, forget_copies, open_staging, recover
+
+NOW = 1_790_000_000
+BIG = 4 * 1024 * 1024
+
+
+class House:
+    """A memory folder with a baseline, and where its runs work."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.root = base / "memories"
+        self.staging_dir = base / "home" / "staging"
+        self.history = History(base / "home" / "history.git")
+        (base / "home").mkdir()
+        self.root.mkdir()
+        self.put("MEMORY.md", "# Old\n")
+        self.put("memory_summary.md", "v1\nold\n")
+        self.put("raw_memories.md", "old raw\n")
+        self.put("rollout_summaries/gone.md", "gone\n")
+        self.put("skills/old/SKILL.md", "old skill\n")
+        self.put("skills/old/run.sh", "true\n", mode=0o755)
+        self.put("notes.txt", "a person's\n")
+        self.history.ensure(self.root, now=NOW)
+
+    def put(self, path: str, text: str, *, mode: int = 0o644) -> None:
+        put(self.root, path, text, mode=mode)
+
+    def open(self, run_id: str = "run", checkpoint: Callable[[str], None] = lambda name: None) -> Staging:
+        return open_staging(self.root, self.staging_dir, self.history, run_id=run_id, checkpoint=checkpoint)
+
+
+def put(folder: Path, path: str, text: str, *, mode: int = 0o644) -> None:
+    target = folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    target.write_text(text, encoding="utf-8")
+    target.chmod(mode)
+
+
+def contents(folder: Path) -> dict[str, tuple[str, bool]]:
+    return {
+        str(path.relative_to(folder)): (path.read_text(encoding="utf-8"), bool(path.stat().st_mode & stat.S_IXUSR))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def code_works(staging: Staging) -> None:
+    put(staging.path, "raw_memories.md", "new raw\n")
+    put(staging.path, "rollout_summaries/new.md", "new\n")
+    (staging.path / "rollout_summaries/gone.md").unlink()
+
+
+def agent_works(staging: Staging) -> None:
+    put(staging.path, "MEMORY.md", "# New\n")
+    put(staging.path, "memory_summary.md", "v1\nnew\n")
+    put(staging.path, "skills/new/SKILL.md", "new skill\n")
+    put(staging.path, "skills/new/run.sh", "new\n", mode=0o755)
+    shutil.rmtree(staging.path / "skills/old")
+
+
+NEW = {
+    "MEMORY.md": ("# New\n", False),
+    "memory_summary.md": ("v1\nnew\n", False),
+    "raw_memories.md": ("new raw\n", False),
+    "rollout_summaries/new.md": ("new\n", False),
+    "skills/new/SKILL.md": ("new skill\n", False),
+    "skills/new/run.sh": ("new\n", True),
+    "notes.txt": ("a person's\n", False),
+}
+WRITTEN = (
+    "MEMORY.md",
+    "memory_summary.md",
+    "raw_memories.md",
+    "rollout_summaries/new.md",
+    "skills/new/SKILL.md",
+    "skills/new/run.sh",
+)
+DELETED = ("rollout_summaries/gone.md", "skills/old/SKILL.md", "skills/old/run.sh")
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_a_result_is_published_and_becomes_the_baseline(house: House) -> None:
+    with house.open() as staging:
+        assert staging.path.parent.stat().st_mode & 0o777 == 0o700
+        code_works(staging)
+        assert staging.seal() == [
+            Change("M", "raw_memories.md"),
+            Change("D", "rollout_summaries/gone.md"),
+            Change("A", "rollout_summaries/new.md"),
+        ]
+        diff = staging.write_diff(max_bytes=BIG).read_text(encoding="utf-8")
+        assert "- D rollout_summaries/gone.md\n" in diff and "-old raw\n+new raw\n" in diff
+        agent_works(staging)
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert report == PublishReport(house.history.head(), WRITTEN, DELETED)
+    assert contents(house.root) == NEW
+    assert not (house.root / "skills/old").exists()
+    assert house.history.changes(house.root) == []
+    assert house.history.repository.run("log", "-1", "--format=%B").decode() == "Consolidate\n\nStillroom-Run: run\n\n"
+    assert recover(house.staging_dir, house.history) == RecoveryReport()
+
+
+def test_a_discarded_run_leaves_no_trace(house: House) -> None:
+    before = {path: path.lstat() for path in house.root.rglob("*")}
+    head = house.history.head()
+    with house.open() as staging:
+        code_works(staging)
+        staging.seal()
+        staging.write_diff(max_bytes=BIG)
+        agent_works(staging)
+    after = {path: path.lstat() for path in house.root.rglob("*")}
+    assert {p: (s.st_ino, s.st_mtime_ns, s.st_mode) for p, s in before.items()} == {
+        p: (s.st_ino, s.st_mtime_ns, s.st_mode) for p, s in after.items()
+    }
+    assert house.history.head() == head
+    assert sorted(path.name for path in house.staging_dir.iterdir()) == [".lock", "spare"]
+
+
+def test_the_next_copy_starts_from_the_last_and_is_exact(house: House) -> None:
+    with house.open("one") as staging:
+        agent_works(staging)
+        put(staging.path, "phase2_workspace_diff.md", "of the last run\n")
+        inode = (staging.path / "notes.txt").stat().st_ino
+    with house.open("two") as staging:
+        assert contents(staging.path) == contents(house.root)
+        assert (staging.path / "notes.txt").stat().st_ino == inode
+        assert not (staging.path / "skills/new").exists()
+
+
+@pytest.mark.parametrize("trap", ["link", "hard link", "git", "pipe", "locked"])
+def test_an_old_copy_with_a_trap_in_it_is_not_used(house: House, trap: str) -> None:
+    with house.open("one") as staging:
+        target = staging.path / "trap"
+        if trap == "link":
+            target.symlink_to("/etc")
+        elif trap == "hard link":
+            os.link(staging.path / "notes.txt", staging.path / "MEMORY.md.same")
+        elif trap == "git":
+            put(staging.path, "skills/.git/config", "[core]\n")
+        elif trap == "pipe":
+            os.mkfifo(target)
+        else:
+            target.mkdir(mode=0o000)
+    with house.open("two") as staging:
+        assert contents(staging.path) == contents(house.root)
+        assert sorted(p.name for p in staging.path.rglob("*") if not p.is_file()) == [
+            "old",
+            "rollout_summaries",
+            "skills",
+        ]
+
+
+def test_old_copies_can_be_forgotten(house: House) -> None:
+    with house.open():
+        pass
+    forget_copies(house.staging_dir)
+    assert [path.name for path in house.staging_dir.iterdir()] == [".lock"]
+
+
+def test_what_a_person_changed_meanwhile_stays_and_shows_in_the_next_diff(house: House) -> None:
+    with house.open() as staging:
+        code_works(staging)
+        staging.seal()
+        agent_works(staging)
+        house.put("MEMORY.md", "# Mine\n")
+        house.put("notes.txt", "a person's, edited\n")
+        house.put("skills/old/SKILL.md", "edited skill\n")
+        house.put("skills/new/SKILL.md", "my skill of the same name\n")
+        house.put("added.md", "added\n")
+        (house.root / "memory_summary.md").unlink()
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert report.kept_for_user == ("skills/old/SKILL.md", "MEMORY.md", "memory_summary.md", "skills/new/SKILL.md")
+    assert contents(house.root) == {
+        "MEMORY.md": ("# Mine\n", False),
+        "raw_memories.md": ("new raw\n", False),
+        "rollout_summaries/new.md": ("new\n", False),
+        "skills/old/SKILL.md": ("edited skill\n", False),
+        "skills/new/SKILL.md": ("my skill of the same name\n", False),
+        "skills/new/run.sh": ("new\n", True),
+        "notes.txt": ("a person's, edited\n", False),
+        "added.md": ("added\n", False),
+    }
+    assert house.history.changes(house.root) == [
+        Change("M", "MEMORY.md"),
+        Change("A", "added.md"),
+        Change("D", "memory_summary.md"),
+        Change("M", "notes.txt"),
+        Change("A", "skills/new/SKILL.md"),
+        Change("M", "skills/old/SKILL.md"),
+    ]
+    assert "-# Old\n+# Mine\n" in house.history.diff(house.root, max_bytes=BIG)
+
+
+def test_a_saved_edit_between_the_look_and_the_replacement_is_kept(house: House) -> None:
+    def save(name: str) -> None:
+        if name == "temporary MEMORY.md":
+            house.put("MEMORY.md", "# Mine\n")
+        if name == "temporary skills/new/SKILL.md":
+            house.put("skills/new/SKILL.md", "mine\n")
+
+    with house.open(checkpoint=save) as staging:
+        agent_works(staging)
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert report.kept_for_user == ("MEMORY.md", "skills/new/SKILL.md")
+    assert contents(house.root)["MEMORY.md"] == ("# Mine\n", False)
+    assert contents(house.root)["skills/new/SKILL.md"] == ("mine\n", False)
+
+
+def test_an_edit_before_the_run_is_seen_and_built_upon(house: House) -> None:
+    house.put("MEMORY.md", "# Old, edited\n")
+    with house.open() as staging:
+        assert staging.seal() == [Change("M", "MEMORY.md")]
+        assert "+# Old, edited\n" in staging.diff(staging.path, max_bytes=BIG)
+        agent_works(staging)
+        assert staging.publish("Consolidate", now=NOW + 1).kept_for_user == ()
+    assert contents(house.root)["MEMORY.md"] == ("# New\n", False)
+
+
+def test_what_is_not_the_agent_s_to_change_is_ignored_and_said(house: House) -> None:
+    with house.open() as staging:
+        code_works(staging)
+        staging.seal()
+        agent_works(staging)
+        put(staging.path, "raw_memories.md", "forged\n")
+        put(staging.path, "extra.md", "extra\n")
+        put(staging.path, "rollout_summaries/forged.md", "forged\n")
+        (staging.path / "rollout_summaries/new.md").unlink()
+        (staging.path / "notes.txt").unlink()
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert report.ignored == (
+        "extra.md",
+        "notes.txt",
+        "raw_memories.md",
+        "rollout_summaries/forged.md",
+        "rollout_summaries/new.md",
+    )
+    assert contents(house.root) == NEW
+    assert house.history.changes(house.root) == []
+
+
+def test_links_pipes_and_giants_are_never_copied(house: House, tmp_path: Path) -> None:
+    (house.root / "link").symlink_to(tmp_path)
+    os.mkfifo(house.root / "pipe")
+    (house.root / "giant").write_bytes(b"x" * 2000)
+    limits = StageTwo(max_file_bytes=1000)
+    with open_staging(house.root, house.staging_dir, house.history, run_id="run", limits=limits) as staging:
+        assert not {"link", "pipe", "giant"} & {path.name for path in staging.path.iterdir()}
+        staging.publish("Consolidate", now=NOW + 1)
+    assert (house.root / "giant").stat().st_size == 2000
+    assert (house.root / "link").is_symlink()
+
+
+@pytest.mark.parametrize("trap", ["link", "pipe", "giant"])
+def test_a_result_with_something_else_than_files_is_refused(house: House, trap: str) -> None:
+    before = contents(house.root)
+    limits = StageTwo(max_file_bytes=1000)
+    with (
+        pytest.raises(InvalidArtifacts),
+        open_staging(house.root, house.staging_dir, house.history, run_id="run", limits=limits) as staging,
+    ):
+        agent_works(staging)
+        target = staging.path / "skills/trap"
+        if trap == "link":
+            target.symlink_to("/etc/passwd")
+        elif trap == "pipe":
+            os.mkfifo(target)
+        else:
+            target.write_bytes(b"x" * 2000)
+        staging.publish("Consolidate", now=NOW + 1)
+    assert contents(house.root) == before
+
+
+def test_a_folder_swapped_for_a_link_is_not_written_through(house: House, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    with house.open() as staging:
+        agent_works(staging)
+        shutil.rmtree(house.root / "skills")
+        (house.root / "skills").symlink_to(outside)
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert list(outside.iterdir()) == []
+    assert set(report.kept_for_user) >= {"skills/new/SKILL.md", "skills/new/run.sh"}
+
+
+def test_a_file_and_a_folder_change_places(house: House) -> None:
+    house.put("skills/file", "file\n")
+    house.put("skills/folder/inside", "inside\n")
+    with house.open() as staging:
+        (staging.path / "skills/file").unlink()
+        shutil.rmtree(staging.path / "skills/folder")
+        staging.seal()
+        put(staging.path, "skills/file/inside", "new\n")
+        put(staging.path, "skills/folder", "new\n")
+        assert staging.publish("Consolidate", now=NOW + 1).kept_for_user == ()
+    assert contents(house.root)["skills/file/inside"] == ("new\n", False)
+    assert contents(house.root)["skills/folder"] == ("new\n", False)
+    assert house.history.changes(house.root) == []
+
+
+def test_permissions_of_a_replaced_file_stay(house: House) -> None:
+    (house.root / "MEMORY.md").chmod(0o640)
+    with house.open() as staging:
+        agent_works(staging)
+        (staging.path / "memory_summary.md").chmod(0o755)
+        staging.publish("Consolidate", now=NOW + 1)
+    assert stat.S_IMODE((house.root / "MEMORY.md").stat().st_mode) == 0o640
+    assert stat.S_IMODE((house.root / "memory_summary.md").stat().st_mode) == 0o755
+
+
+def test_names_that_are_not_utf8_are_published(house: House) -> None:
+    name = os.fsencode(house.root) + b"/odd\xff.txt"
+    with open(name, "wb") as file:
+        file.write(b"\xff\x00")
+    with house.open() as staging:
+        agent_works(staging)
+        put(staging.path, "skills/" + os.fsdecode(b"new\xfe\n.md"), "text\n")
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert "skills/new\ufffd\\n.md" in report.written
+    assert house.history.changes(house.root) == []
+
+
+def test_a_run_that_was_overtaken_does_not_publish(house: House) -> None:
+    with house.open("slow") as slow:
+        slow.seal()
+        agent_works(slow)
+        with house.open("quick") as quick:
+            put(quick.path, "MEMORY.md", "# Quick\n")
+            quick.publish("Consolidate", now=NOW + 1)
+        with pytest.raises(WorkspaceError, match="went on"):
+            slow.publish("Consolidate", now=NOW + 2)
+    assert contents(house.root)["MEMORY.md"] == ("# Quick\n", False)
+
+
+def test_a_run_at_work_is_not_cleared_away(house: House) -> None:
+    with house.open() as staging:
+        assert recover(house.staging_dir, house.history) == RecoveryReport(in_use=("run",))
+        assert staging.path.is_dir()
+
+
+def test_nothing_to_publish_makes_no_commit(house: House) -> None:
+    head = house.history.head()
+    with house.open() as staging:
+        assert staging.publish("Consolidate", now=NOW + 1) == PublishReport()
+    assert house.history.head() == head
+
+
+@pytest.mark.parametrize("run_id", ["", "../x", "a/b", ".lock", "spare", "ü"])
+def test_only_plain_names_name_a_run(house: House, run_id: str) -> None:
+    with pytest.raises(WorkspaceError):
+        house.open(run_id)
+
+
+class Crash(BaseException):
+    """Raised in place of a death, where the state in memory is thrown away afterwards."""
+
+
+def whole_run(house: House, checkpoint: Callable[[str], None]) -> None:
+    with house.open(checkpoint=checkpoint) as staging:
+        code_works(staging)
+        staging.seal()
+        staging.write_diff(max_bytes=BIG)
+        agent_works(staging)
+        staging.publish("Consolidate", now=NOW + 1)
+
+
+def steps(base: Path) -> list[str]:
+    base.mkdir()
+    names: list[str] = []
+    whole_run(House(base), names.append)
+    return names
+
+
+def killed_at(house: House, number: int) -> None:
+    """Run in a child process that dies at the given step, as if by the power switch."""
+    child = os.fork()
+    if child == 0:
+        counter = iter(range(1000))
+
+        def die(name: str) -> None:
+            if next(counter) == number:
+                os._exit(99)
+
+        try:
+            whole_run(house, die)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 99
+
+
+def test_killed_at_every_step_recovery_leaves_the_old_folder_or_the_new(tmp_path: Path) -> None:
+    names = steps(tmp_path / "steps")
+    assert len(names) == 6 + 2 * len(WRITTEN) + len(DELETED) + 3, names
+    outcomes: list[str] = []
+    for number, name in enumerate(names):
+        (tmp_path / str(number)).mkdir()
+        house = House(tmp_path / str(number))
+        old, head = contents(house.root), house.history.head()
+        killed_at(house, number)
+        found = recover(house.staging_dir, house.history)
+        assert not found.blocked and not found.in_use
+        if house.history.head() == head:
+            assert contents(house.root) == old, name
+            outcomes.append("old")
+        else:
+            assert contents(house.root) == NEW, name
+            assert house.history.changes(house.root) == []
+            outcomes.append("new")
+        assert recover(house.staging_dir, house.history) == RecoveryReport()
+        assert [p.name for p in house.root.iterdir() if p.name.startswith(".stillroom")] == []
+        log = house.history.repository.run("log", "--format=%s").decode().split("\n")
+        assert log.count("Consolidate") == (outcomes[-1] == "new")
+        with house.open("next") as staging:
+            assert staging.seal() == []
+    turn = outcomes.index("new")
+    assert names[turn] == "journal kept" and set(outcomes[turn:]) == {"new"}
+
+
+def test_an_edit_between_a_crash_and_its_recovery_is_kept(tmp_path: Path) -> None:
+    names = steps(tmp_path / "steps")
+    for number, name in enumerate(names):
+        (tmp_path / str(number)).mkdir()
+        house = House(tmp_path / str(number))
+        killed_at(house, number)
+        house.put("MEMORY.md", "# Mine\n")
+        house.put("notes.txt", "mine\n")
+        recover(house.staging_dir, house.history)
+        assert contents(house.root)["MEMORY.md"] == ("# Mine\n", False), name
+        assert contents(house.root)["notes.txt"] == ("mine\n", False), name
+        assert {Change("M", "MEMORY.md"), Change("M", "notes.txt")} <= set(house.history.changes(house.root)), name
+
+
+def test_a_crash_during_recovery_is_recovered_from(house: House, tmp_path: Path) -> None:
+    names = steps(tmp_path / "steps")
+    killed_at(house, names.index("journal kept"))
+    house.root.rename(tmp_path / "away")
+    report = recover(house.staging_dir, house.history)
+    assert list(report.blocked) == ["run"]
+    (tmp_path / "away").rename(house.root)
+    assert list(recover(house.staging_dir, house.history).completed) == ["run"]
+    assert contents(house.root) == NEW
+
+
+def test_a_lock_that_a_killed_git_left_does_not_block_recovery(house: House, tmp_path: Path) -> None:
+    names = steps(tmp_path / "steps")
+    killed_at(house, names.index("folder written"))
+    (house.history.git_dir / "refs/heads/main.lock").touch()
+    assert list(recover(house.staging_dir, house.history).completed) == ["run"]
+    assert house.history.changes(house.root) == []
+
+
+def test_an_error_during_publishing_is_completed_by_the_next_recovery(house: House) -> None:
+    def fail(name: str) -> None:
+        if name == "done memory_summary.md":
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(WorkspaceError, match="No space left"):
+        whole_run(house, fail)
+    assert list(recover(house.staging_dir, house.history).completed) == ["run"]
+    assert contents(house.root) == NEW
+
+
+def test_a_damaged_journal_blocks_only_itself(house: House, tmp_path: Path) -> None:
+    names = steps(tmp_path / "steps")
+    old = contents(house.root)
+    killed_at(house, names.index("journal kept"))
+    (house.staging_dir / "run/journal.json").write_text("{", encoding="utf-8")
+    assert list(recover(house.staging_dir, house.history).blocked) == ["run"]
+    assert contents(house.root) == old
+    with house.open("next"):
+        pass
