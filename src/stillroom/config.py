@@ -177,6 +177,18 @@ class StageTwo(msgspec.Struct, frozen=True, kw_only=True):
     max_unrelated_entries: int = 3
     #: git answers in milliseconds; this long means a hung disk.
     git_timeout_seconds: int = 120
+    #: Files and folders at most: 4,096 rollout summaries, and room for skills and notes.
+    max_folder_entries: int = 20_000
+    #: A file tool answers in milliseconds; after this it hangs (seconds).
+    max_call_seconds: int = 20
+    #: The longest that one shell command may take.
+    max_shell_seconds: int = 60
+    #: A pipeline of a dozen programs fits; a fork bomb doesn't.
+    max_jail_processes: int = 64
+    #: Of each process by the kernel, of all together by the parent.
+    max_jail_memory_bytes: int = 1024 * 1024 * 1024
+    #: A jail that had to be ended this often won't do better the next time.
+    max_jail_restarts: int = 5
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,34 @@
+"""The weakest level: the worker without a shell, kept to the folder by the rules of its own tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stillroom.sandbox.jail import ENVIRONMENT, WORKER, Interpreter, JailLimits, Launch, Level, find_interpreter
+from stillroom.sandbox.worker_process import Worker, start_worker
+
+
+@dataclass(frozen=True, slots=True)
+class FilesJail:
+    """File tools only. They never run a program, so there is nothing to confine but their paths."""
+
+    interpreter: Interpreter
+    level: Level = "files"
+
+    async def start(self, folder: Path, *, limits: JailLimits) -> Worker:
+        return await start_worker(self.launch(folder, limits=limits), folder, limits=limits)
+
+    def launch(self, folder: Path, *, limits: JailLimits) -> Launch:
+        del limits
+        return Launch(
+            level=self.level,
+            argv=(str(self.interpreter.program), "-I", "-S", "-B", str(WORKER)),
+            working_directory=folder,
+            environment=dict(ENVIRONMENT),
+        )
+
+
+def files_jail() -> FilesJail:
+    """Always there on POSIX systems. Raises `JailUnavailable` for a Python that can't be run on its own."""
+    return FilesJail(find_interpreter())
