@@ -1,0 +1,285 @@
+"""The lock of phase 2 and its selection. Numbers in docstrings are those of the checklist, spec §10.4."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from store_samples import (
+    DAY,
+    HOUR,
+    NOW,
+    TWO,
+    consolidate,
+    extract,
+    on_disk_ids,
+    save,
+    selected_ids,
+    thread,
+)
+
+from stillroom.clock import FixedClock
+from stillroom.store import ConsolidationClaim, Cooldown, RetryBackoff, Running, Stage1Draft, Store
+
+WATERMARK = NOW - DAY
+
+
+def take(store: Store) -> ConsolidationClaim:
+    lock = store.claim_consolidation(worker_id="worker", stage=TWO)
+    assert isinstance(lock, ConsolidationClaim), lock
+    return lock
+
+
+def fail(store: Store) -> None:
+    assert store.fail_consolidation(take(store).ownership_token, reason="no", retry_delay_seconds=HOUR)
+
+
+def test_the_lock_has_one_fresh_owner_and_a_stale_one_is_replaced(store: Store, clock: FixedClock) -> None:
+    """60: and the first claim creates the row."""
+    assert store.consolidation_job() is None
+    first = take(store)
+    assert first.input_watermark == 0
+    assert store.claim_consolidation(worker_id="other", stage=TWO) == Running()
+    clock.advance(seconds=TWO.lease_seconds - 1)
+    assert store.owns_consolidation(first.ownership_token)
+    clock.advance(seconds=1)
+    assert not store.owns_consolidation(first.ownership_token)
+    second = take(store)
+    assert store.owns_consolidation(second.ownership_token)
+    assert not store.succeed_consolidation(first.ownership_token, watermark=1, selected=[])
+    assert not store.fail_consolidation(first.ownership_token, reason="late", retry_delay_seconds=1)
+    assert not store.heartbeat_consolidation(first.ownership_token, lease_seconds=TWO.lease_seconds)
+
+
+def test_a_heartbeat_keeps_the_lock_but_revives_none(store: Store, clock: FixedClock) -> None:
+    """§11 item 30"""
+    lock = take(store)
+    clock.advance(seconds=TWO.lease_seconds - 1)
+    assert store.heartbeat_consolidation(lock.ownership_token, lease_seconds=TWO.lease_seconds)
+    clock.advance(seconds=TWO.lease_seconds - 1)
+    assert store.owns_consolidation(lock.ownership_token)
+    clock.advance(seconds=1)
+    assert not store.heartbeat_consolidation(lock.ownership_token, lease_seconds=TWO.lease_seconds)
+
+
+def test_a_success_is_followed_by_a_cooldown_that_new_work_does_not_lift(store: Store, clock: FixedClock) -> None:
+    """51"""
+    lock = take(store)
+    assert store.succeed_consolidation(lock.ownership_token, watermark=5, selected=[])
+    until = clock.now() + TWO.success_cooldown_seconds
+    assert store.claim_consolidation(worker_id="w", stage=TWO) == Cooldown(until)
+    store.enqueue_consolidation(10)
+    clock.advance(seconds=TWO.success_cooldown_seconds - 1)
+    assert store.claim_consolidation(worker_id="w", stage=TWO) == Cooldown(until)
+    clock.advance(seconds=1)
+    assert take(store).input_watermark == 10
+
+
+def test_a_failure_pauses_and_new_work_lifts_the_pause(store: Store, clock: FixedClock) -> None:
+    store.enqueue_consolidation(10)
+    fail(store)
+    assert store.claim_consolidation(worker_id="w", stage=TWO) == RetryBackoff(clock.now() + HOUR)
+    store.enqueue_consolidation(10)
+    assert take(store).input_watermark == 11
+
+
+def test_a_failure_starts_no_cooldown(store: Store, clock: FixedClock) -> None:
+    fail(store)
+    clock.advance(seconds=HOUR)
+    take(store)
+
+
+def test_exhausted_retries_do_not_block_but_new_work_no_longer_lifts_the_pause(store: Store, clock: FixedClock) -> None:
+    """52, and §11 item 27: a consolidation that always fails is tried once an hour, not at every pass."""
+    for _ in range(3):
+        store.enqueue_consolidation(clock.now())
+        fail(store)
+    store.enqueue_consolidation(clock.now())
+    assert store.claim_consolidation(worker_id="w", stage=TWO) == RetryBackoff(clock.now() + HOUR)
+    clock.advance(seconds=HOUR)
+    fail(store)
+    job = store.consolidation_job()
+    assert job is not None
+    assert job.retry_remaining == 0
+    clock.advance(seconds=HOUR)
+    consolidate(store, clock)
+    job = store.consolidation_job()
+    assert job is not None
+    assert job.retry_remaining == 3
+
+
+def test_the_watermarks_only_grow(store: Store, clock: FixedClock) -> None:
+    """61"""
+    seen = []
+    for given in (100, 100, 50, 300, -5):
+        store.enqueue_consolidation(given)
+        job = store.consolidation_job()
+        assert job is not None
+        seen.append(job.input_watermark)
+    assert seen == [100, 101, 102, 300, 301]
+    lock = take(store)
+    store.enqueue_consolidation(400)
+    job = store.consolidation_job()
+    assert job is not None
+    assert (job.status, job.input_watermark) == ("running", 400)
+    assert store.succeed_consolidation(lock.ownership_token, watermark=301, selected=[])
+    clock.advance(seconds=TWO.success_cooldown_seconds)
+    assert store.succeed_consolidation(take(store).ownership_token, watermark=7, selected=[])
+    job = store.consolidation_job()
+    assert job is not None
+    assert job.last_success_watermark == 301
+
+
+def test_a_running_row_without_an_owner_can_be_failed(store: Store, tmp_path: Path) -> None:
+    """62"""
+    lock = take(store)
+    db = sqlite3.connect(tmp_path / "state.sqlite3")
+    db.execute("UPDATE jobs SET ownership_token = NULL")
+    db.commit()
+    db.close()
+    token = lock.ownership_token
+    assert not store.fail_consolidation(token, reason="no", retry_delay_seconds=HOUR)
+    assert store.fail_consolidation(token, reason="no", retry_delay_seconds=HOUR, or_unowned=True)
+    job = store.consolidation_job()
+    assert job is not None
+    assert (job.status, job.last_error) == ("error", "no")
+
+
+def test_a_foreign_owner_is_never_failed(store: Store) -> None:
+    """62"""
+    take(store)
+    assert not store.fail_consolidation("mine", reason="no", retry_delay_seconds=HOUR, or_unowned=True)
+
+
+def test_a_success_marks_exactly_the_versions_that_it_was_given(
+    store: Store, clock: FixedClock, tmp_path: Path
+) -> None:
+    """56"""
+    extract(store, "a", at=WATERMARK)
+    extract(store, "b", at=WATERMARK)
+    lock = take(store)
+    chosen = store.select_inputs(limit=10, max_unused_days=30).selected
+    extract(store, "a", at=WATERMARK + 7)
+    assert store.succeed_consolidation(lock.ownership_token, watermark=1, selected=chosen)
+    db = sqlite3.connect(tmp_path / "state.sqlite3")
+    flags = db.execute(
+        "SELECT thread_id, selected_for_phase2, selected_for_phase2_source_updated_at FROM stage1_outputs ORDER BY 1"
+    ).fetchall()
+    db.close()
+    assert flags == [("a", 0, None), ("b", 1, WATERMARK)]
+
+
+def test_the_selection_ranks_by_use_then_by_recency(store: Store, clock: FixedClock) -> None:
+    """54: with the values of now."""
+    for i in range(5):
+        extract(store, f"t{i}", at=WATERMARK + i)
+    store.record_usage(["t1"])
+    store.record_usage(["t1", "t0"])
+    assert selected_ids(store, limit=4) == ["t1", "t0", "t4", "t3"]
+    clock.advance(seconds=1)
+    store.record_usage(["t2"])
+    assert selected_ids(store, limit=4) == ["t1", "t2", "t0", "t4"]
+    assert on_disk_ids(store, limit=4) == ["t0", "t1", "t2", "t4"]
+
+
+def test_use_long_ago_leaves_the_selection_even_if_the_thread_moved_on(store: Store, clock: FixedClock) -> None:
+    """54"""
+    extract(store, "used", at=WATERMARK)
+    store.record_usage(["used"])
+    clock.advance(seconds=31 * DAY)
+    extract(store, "used", at=clock.now() - DAY)
+    extract(store, "never-used", at=clock.now() - DAY)
+    extract(store, "edge", at=clock.now() - 30 * DAY)
+    extract(store, "beyond", at=clock.now() - 30 * DAY - 1)
+    assert selected_ids(store) == ["never-used", "edge"]
+
+
+def test_the_age_of_a_memory_is_that_of_its_thread_not_of_its_extraction(store: Store) -> None:
+    """54: `source_updated_at` beats `generated_at`."""
+    extract(store, "old-thread", at=NOW - 40 * DAY)
+    assert selected_ids(store) == []
+
+
+def test_the_previous_selection_stays_on_disk_for_one_more_run(store: Store, clock: FixedClock) -> None:
+    extract(store, "a", at=WATERMARK)
+    extract(store, "b", at=WATERMARK + 1)
+    consolidate(store, clock)
+    extract(store, "c", at=WATERMARK + 2)
+    extract(store, "d", at=WATERMARK + 3)
+    assert selected_ids(store, limit=2) == ["d", "c"]
+    assert on_disk_ids(store, limit=2) == ["a", "b", "c", "d"]
+    lock = take(store)
+    store.succeed_consolidation(
+        lock.ownership_token, watermark=1, selected=store.select_inputs(limit=2, max_unused_days=30).selected
+    )
+    assert on_disk_ids(store, limit=2) == ["c", "d"]
+
+
+def test_the_lowest_ranks_of_the_previous_selection_are_dropped_first(store: Store, clock: FixedClock) -> None:
+    for i in range(5):
+        extract(store, f"t{i}", at=WATERMARK + i)
+    store.record_usage(["t0"])
+    consolidate(store, clock)
+    extract(store, "new", at=WATERMARK + 9)
+    store.record_usage(["new"])
+    assert selected_ids(store, limit=1) == ["new"]
+    assert on_disk_ids(store, limit=1) == ["new", "t0"]
+    assert on_disk_ids(store, limit=2) == ["new", "t0", "t3", "t4"]
+
+
+def test_a_thread_that_may_not_be_remembered_leaves_the_disk_at_once(store: Store, clock: FixedClock) -> None:
+    """54: disabled, polluted, deleted, forgotten, empty."""
+    for name in ("disabled", "polluted", "deleted", "forgotten", "emptied", "kept"):
+        extract(store, name)
+    consolidate(store, clock)
+    store.set_memory_mode("disabled", "disabled")
+    store.set_memory_mode("polluted", "polluted")
+    store.delete_thread("deleted")
+    store.forget_thread("forgotten")
+    extract(store, "emptied", at=WATERMARK + 1, draft=None)
+    assert on_disk_ids(store) == ["kept"]
+
+
+def test_a_thread_extracted_anew_is_there_once_with_its_new_text(store: Store, clock: FixedClock) -> None:
+    """54"""
+    extract(store, "a")
+    consolidate(store, clock)
+    extract(store, "a", at=WATERMARK + 5, draft=Stage1Draft(raw_memory="new", rollout_summary="new"))
+    selection = store.select_inputs(limit=5, max_unused_days=30)
+    assert selection.selected == selection.on_disk
+    assert [(o.source_updated_at, o.raw_memory) for o in selection.on_disk] == [(WATERMARK + 5, "new")]
+
+
+def test_blank_outputs_are_never_selected(store: Store) -> None:
+    extract(store, "blank", draft=Stage1Draft(raw_memory="  ", rollout_summary="\n"))
+    extract(store, "half", draft=Stage1Draft(raw_memory="  ", rollout_summary="x"))
+    assert selected_ids(store) == ["half"]
+
+
+def test_nothing_is_selected_when_nothing_is_asked_for(store: Store, clock: FixedClock) -> None:
+    extract(store, "a")
+    consolidate(store, clock)
+    selection = store.select_inputs(limit=0, max_unused_days=30)
+    assert (selection.selected, selection.on_disk) == ((), ())
+
+
+def test_archived_threads_and_those_whose_rollout_is_gone_keep_their_memory(store: Store) -> None:
+    extract(store, "archived")
+    extract(store, "gone")
+    save(store, thread("archived", archived=True))
+    store.forget_missing("codex", ["/sessions/archived.jsonl"])
+    assert set(selected_ids(store)) == {"archived", "gone"}
+
+
+def test_a_clock_that_jumps_back_ends_a_cooldown_or_a_lease_early_rather_than_never(
+    store: Store, clock: FixedClock
+) -> None:
+    consolidate(store, clock)
+    take(store)
+    clock.advance(seconds=-3650 * DAY)
+    lock = take(store)
+    assert store.succeed_consolidation(lock.ownership_token, watermark=1, selected=[])
+    clock.advance(seconds=-1)
+    assert isinstance(store.claim_consolidation(worker_id="w", stage=TWO), Cooldown)
+    clock.advance(seconds=-3650 * DAY)
+    take(store)

@@ -1,0 +1,179 @@
+"""Opening the file: what is refused, with which error, and that it is left alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from store_samples import TWO, extract, save, thread
+
+from stillroom.clock import FixedClock
+from stillroom.config import DatabaseLimits
+from stillroom.errors import NewerSchema, StoreUnavailable
+from stillroom.store import Store
+
+NO_WAIT = DatabaseLimits(busy_timeout_ms=1)
+
+
+def test_a_new_database_is_its_owners_alone_and_opens_again(tmp_path: Path, clock: FixedClock) -> None:
+    path = tmp_path / "not" / "there" / "state.sqlite3"
+    with Store.open(path, clock=clock) as store:
+        extract(store, "a")
+        assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    with Store.open(path, clock=clock) as store:
+        assert [o.thread_id for o in store.stage1_outputs()] == ["a"]
+        store.close()  # twice is fine
+
+
+def test_many_may_open_a_new_database_at_once(tmp_path: Path, clock: FixedClock) -> None:
+    gate = threading.Barrier(8)
+    failures: list[BaseException] = []
+
+    def run(number: int) -> None:
+        gate.wait()
+        try:
+            with Store.open(tmp_path / "state.sqlite3", clock=clock) as store:
+                save(store, thread(f"t{number}"))
+        except StoreUnavailable as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failures == []
+    with Store.open(tmp_path / "state.sqlite3", clock=clock) as store:
+        assert len(store.threads()) == 8
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all " * 100, b"SQLite format 3\0" + b"\xff" * 4096, b"\0" * 5000]
+)
+def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, clock: FixedClock, content: bytes) -> None:
+    path = tmp_path / "state.sqlite3"
+    path.write_bytes(content)
+    with pytest.raises(StoreUnavailable, match=r"state\.sqlite3") as caught:
+        Store.open(path, clock=clock)
+    assert "mv" in str(caught.value.hint)
+    assert path.read_bytes() == content
+
+
+def test_damage_that_shows_later_is_told_the_same_way(tmp_path: Path, clock: FixedClock) -> None:
+    path = tmp_path / "state.sqlite3"
+    with Store.open(path, clock=clock) as store:
+        for i in range(200):
+            extract(store, f"t{i}")
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (path.stat().st_size - 4096))
+    with pytest.raises(StoreUnavailable, match="damaged"), Store.open(path, clock=clock) as store:
+        store.stage1_outputs()
+
+
+def test_an_empty_file_becomes_a_database(tmp_path: Path, clock: FixedClock) -> None:
+    (tmp_path / "state.sqlite3").touch()
+    with Store.open(tmp_path / "state.sqlite3", clock=clock) as store:
+        assert store.threads() == []
+
+
+def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path, clock: FixedClock) -> None:
+    path = tmp_path / "state.sqlite3"
+    Store.open(path, clock=clock).close()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(NewerSchema, match="99") as caught:
+        Store.open(path, clock=clock)
+    assert "upgrade" in str(caught.value.hint)
+    assert path.read_bytes() == before
+
+
+def test_the_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path, clock: FixedClock) -> None:
+    path = tmp_path / "state_5.sqlite"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE threads (id TEXT)")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreUnavailable, match="another program") as caught:
+        Store.open(path, clock=clock)
+    assert caught.value.hint
+    assert path.read_bytes() == before
+
+
+def test_a_lock_that_stays_is_an_error_that_says_so(tmp_path: Path, clock: FixedClock) -> None:
+    path = tmp_path / "state.sqlite3"
+    with Store.open(path, clock=clock, limits=NO_WAIT) as store:
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="locked") as caught:
+            store.enqueue_consolidation(1)
+        assert caught.value.hint
+        assert store.consolidation_job() is None  # reading goes on
+        db.execute("ROLLBACK")
+        db.close()
+        store.enqueue_consolidation(1)
+
+
+@pytest.mark.parametrize("where", ["a-file/state.sqlite3", "a-folder"])
+def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path, clock: FixedClock, where: str) -> None:
+    (tmp_path / "a-file").write_text("x", encoding="utf-8")
+    (tmp_path / "a-folder").mkdir()
+    with pytest.raises(StoreUnavailable) as caught:
+        Store.open(tmp_path / where, clock=clock)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_folder_that_can_not_be_written_is_refused(tmp_path: Path, clock: FixedClock, exists: bool) -> None:
+    """In a read-only mount, which binds root too."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        pytest.skip("needs bubblewrap")
+    if exists:
+        Store.open(tmp_path / "state.sqlite3", clock=clock).close()
+    script = (
+        "import pathlib, sys\n"
+        "from stillroom.clock import SystemClock\n"
+        "from stillroom.errors import StoreUnavailable\n"
+        "from stillroom.store import Store\n"
+        "try:\n"
+        "    with Store.open(pathlib.Path(sys.argv[1]), clock=SystemClock()) as store:\n"
+        "        store.enqueue_consolidation(1)\n"
+        "except StoreUnavailable as error:\n"
+        "    print('refused:', bool(error.hint))\n"
+    )
+    done = subprocess.run(
+        [bwrap, "--ro-bind", "/", "/", "--dev", "/dev", sys.executable, "-c", script, str(tmp_path / "state.sqlite3")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]},
+        check=False,
+    )
+    if "bwrap:" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.stdout == "refused: True\n", done.stderr
+
+
+def test_an_error_inside_a_transaction_leaves_nothing_behind(tmp_path: Path, clock: FixedClock) -> None:
+    def no_token() -> str:
+        raise RuntimeError("no entropy")
+
+    path = tmp_path / "state.sqlite3"
+    with Store.open(path, clock=clock, new_token=no_token) as store:
+        save(store, thread("a"))
+        with pytest.raises(RuntimeError):
+            store.claim_consolidation(worker_id="w", stage=TWO)
+        assert store.consolidation_job() is None
+        save(store, thread("b"))
+        assert len(store.threads()) == 2

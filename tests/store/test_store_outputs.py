@@ -1,0 +1,333 @@
+"""Outputs of phase 1, their use and their end; threads and their modes. Numbers are those of spec §10.4."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from store_samples import (
+    DAY,
+    DRAFT,
+    MEMORIES,
+    NOW,
+    ONE,
+    STAMP,
+    TWO,
+    claim,
+    claimed_ids,
+    consolidate,
+    extract,
+    save,
+    selected_ids,
+    thread,
+    try_claim,
+)
+
+from stillroom.clock import FixedClock
+from stillroom.store import Stage1Claim, Stage1Draft, Stage1Output, Store
+from stillroom.thread import FileStamp, Thread
+
+WATERMARK = NOW - DAY
+
+
+def watermark(store: Store) -> int | None:
+    """Up to where phase 2 was asked to go; None: it never was."""
+    job = store.consolidation_job()
+    return job and job.input_watermark
+
+
+def test_an_output_comes_back_with_what_is_known_of_its_thread(store: Store) -> None:
+    save(store, msgspec.structs.replace(thread("a"), git_branch="main", git_origin_url="git@host:x"))
+    (taken,) = claim(store)
+    assert store.finish_stage1(taken, DRAFT, engine="openai:x")
+    assert store.stage1_outputs() == [
+        Stage1Output(
+            thread_id="a",
+            source_updated_at=WATERMARK,
+            raw_memory="raw",
+            rollout_summary="summary",
+            rollout_slug="slug",
+            rollout_path="/sessions/a.jsonl",
+            cwd="/repo",
+            git_branch="main",
+            git_origin_url="git@host:x",
+            generated_at=NOW,
+            engine="openai:x",
+        )
+    ]
+
+
+def test_a_success_asks_for_a_consolidation(store: Store) -> None:
+    """59"""
+    extract(store, "a", at=WATERMARK)
+    assert watermark(store) == WATERMARK
+    extract(store, "b", at=WATERMARK - 10)
+    assert watermark(store) == WATERMARK + 1
+
+
+def test_no_output_asks_for_one_only_if_it_replaced_something(store: Store) -> None:
+    """49"""
+    extract(store, "a", draft=None)
+    assert watermark(store) is None
+    extract(store, "b", at=WATERMARK)
+    assert watermark(store) == WATERMARK
+    extract(store, "b", at=WATERMARK + 5, draft=None)
+    assert watermark(store) == WATERMARK + 5
+    assert store.stage1_outputs() == []
+
+
+def test_a_new_extraction_replaces_the_texts_but_not_the_use(store: Store, clock: FixedClock) -> None:
+    extract(store, "a")
+    store.record_usage(["a"])
+    clock.advance(seconds=60)
+    extract(store, "a", at=WATERMARK + 1, draft=Stage1Draft(raw_memory="new", rollout_summary="new"))
+    (output,) = store.stage1_outputs()
+    assert (output.raw_memory, output.rollout_slug, output.generated_at) == ("new", None, NOW + 60)
+    assert (output.usage_count, output.last_usage) == (1, NOW)
+
+
+def test_an_older_extraction_never_replaces_a_newer_one(store: Store) -> None:
+    save(store, thread("a"))
+    extract(store, "b", at=WATERMARK)
+    taken = try_claim(store, "a")
+    assert isinstance(taken, Stage1Claim)
+    assert store.finish_stage1(taken, DRAFT, engine="offline")
+    store.reopen_offline()
+    late = try_claim(store, "a", at=WATERMARK - 5)
+    assert isinstance(late, Stage1Claim)
+    assert store.finish_stage1(late, Stage1Draft(raw_memory="old", rollout_summary="old"), engine="offline")
+    assert {o.raw_memory for o in store.stage1_outputs()} == {"raw"}
+
+
+def test_a_use_is_counted_once_a_report(store: Store, clock: FixedClock) -> None:
+    """57; ids that come twice in one report count once."""
+    extract(store, "a")
+    extract(store, "b")
+    clock.advance(seconds=5)
+    assert store.record_usage(["a", "unknown", "a"]) == 1
+    assert store.record_usage(iter(["a", "b"])) == 2
+    assert store.record_usage([]) == 0
+    assert {o.thread_id: (o.usage_count, o.last_usage) for o in store.stage1_outputs()} == {
+        "a": (2, NOW + 5),
+        "b": (1, NOW + 5),
+    }
+
+
+def test_the_list_is_newest_first_without_blank_and_refused_ones(store: Store) -> None:
+    """53"""
+    for i in range(4):
+        extract(store, f"t{i}", at=WATERMARK + i)
+    extract(store, "blank", at=WATERMARK + 9, draft=Stage1Draft(raw_memory=" \n", rollout_summary="\t"))
+    extract(store, "polluted", at=WATERMARK + 9)
+    store.set_memory_mode("polluted", "polluted")
+    assert [o.thread_id for o in store.stage1_outputs(limit=3)] == ["t3", "t2", "t1"]
+
+
+def test_pruning_removes_only_unselected_outputs_that_nobody_used(store: Store, clock: FixedClock) -> None:
+    """58"""
+    extract(store, "selected", at=NOW - 40 * DAY)
+    store.record_usage(["selected"])
+    consolidate(store, clock)
+    now = clock.now()
+    extract(store, "used", at=now - 40 * DAY)
+    store.record_usage(["used"])
+    extract(store, "on-the-edge", at=now - 30 * DAY)
+    extract(store, "stale", at=now - 30 * DAY - 1)
+    assert store.prune_stage1(max_unused_days=30, limit=200) == 1
+    assert {o.thread_id for o in store.stage1_outputs()} == {"selected", "used", "on-the-edge"}
+    assert claimed_ids(store, backfill=True) == []  # a pruned thread is done until it changes
+
+
+def test_pruning_takes_the_oldest_and_no_more_than_its_batch(store: Store) -> None:
+    """58"""
+    for i in range(5):
+        extract(store, f"t{i}", at=NOW - 100 * DAY + i)
+    assert store.prune_stage1(max_unused_days=30, limit=2) == 2
+    assert [o.thread_id for o in store.stage1_outputs()] == ["t4", "t3", "t2"]
+    assert store.prune_stage1(max_unused_days=30, limit=0) == 0
+
+
+def test_clearing_removes_rows_and_keeps_threads_with_their_modes(store: Store) -> None:
+    """45"""
+    extract(store, "a")
+    extract(store, "b")
+    store.set_memory_mode("b", "polluted")
+    save(store, thread("c"))
+    running = try_claim(store, "c")
+    lock = store.claim_consolidation(worker_id="w", stage=TWO)
+    store.clear_memory()
+    assert store.stage1_outputs() == []
+    assert store.stage1_job("a") is None
+    assert store.consolidation_job() is None
+    assert {t.thread_id: t.memory_mode for t in store.threads()} == {"a": "enabled", "b": "polluted", "c": "enabled"}
+    assert isinstance(running, Stage1Claim)
+    assert not store.finish_stage1(running, DRAFT, engine="offline")
+    assert not store.succeed_consolidation(lock.ownership_token, watermark=1, selected=[])  # type: ignore[union-attr]
+    assert claimed_ids(store) == ["c", "a"]
+
+
+@pytest.mark.parametrize("end", ["clear", "delete", "forget", "replace"])
+def test_forgotten_text_is_gone_from_the_files(store: Store, tmp_path: Path, end: str) -> None:
+    secret = "a very particular sentence " * 500
+    extract(store, "a", draft=Stage1Draft(raw_memory=secret, rollout_summary="x"))
+    match end:
+        case "clear":
+            store.clear_memory()
+        case "delete":
+            store.delete_thread("a")
+        case "forget":
+            store.forget_thread("a")
+        case _:
+            extract(store, "a", at=WATERMARK + 1, draft=None)
+            store.clear_memory()
+    for file in tmp_path.iterdir():
+        assert b"very particular" not in file.read_bytes(), file
+
+
+def test_deleting_a_thread_removes_its_output_and_asks_for_forgetting_if_it_was_selected(
+    store: Store, clock: FixedClock
+) -> None:
+    """48"""
+    extract(store, "a")
+    extract(store, "b")
+    consolidate(store, clock)
+    extract(store, "c", at=NOW)
+    before = watermark(store)
+    store.delete_thread("c")
+    assert watermark(store) == before
+    store.delete_thread("a")
+    assert watermark(store) == clock.now()
+    assert [o.thread_id for o in store.stage1_outputs()] == ["b"]
+    assert store.stage1_job("a") is None
+    assert store.thread("a") is None
+    store.delete_thread("never-there")
+
+
+def test_a_deleted_thread_refuses_the_worker_that_runs_it(store: Store) -> None:
+    """§11 item 23: no orphan."""
+    save(store, thread("a"))
+    (taken,) = claim(store)
+    store.delete_thread("a")
+    assert not store.finish_stage1(taken, DRAFT, engine="offline")
+    assert store.stage1_outputs() == []
+
+
+def test_a_forgotten_thread_does_not_come_back_with_the_next_scan(store: Store) -> None:
+    extract(store, "a")
+    store.forget_thread("a")
+    save(store, thread("a", updated_at=WATERMARK + 60))
+    assert claim(store, backfill=True) == []
+    assert store.stage1_outputs() == []
+
+
+def test_pollution_asks_for_forgetting_each_time_for_a_selected_thread(store: Store, clock: FixedClock) -> None:
+    """55"""
+    extract(store, "a")
+    extract(store, "b")
+    consolidate(store, clock)
+    extract(store, "not-selected")
+    before = watermark(store)
+    assert store.set_memory_mode("not-selected", "polluted")
+    assert watermark(store) == before
+    assert store.set_memory_mode("a", "polluted")
+    assert watermark(store) == clock.now()
+    assert not store.set_memory_mode("a", "polluted")
+    assert watermark(store) == clock.now() + 1
+    assert selected_ids(store) == ["b"]
+    assert not store.set_memory_mode("unknown", "polluted")
+
+
+def test_a_mode_set_here_outlives_a_scan(store: Store) -> None:
+    save(store, thread("a"), thread("b"), thread("c", mode="disabled"))
+    store.set_memory_mode("a", "polluted")
+    store.set_memory_mode("b", "disabled")
+    store.set_memory_mode("c", "enabled")
+    save(store, thread("a"), thread("b"), thread("c", mode="disabled"))
+    assert [t.memory_mode for t in store.threads()] == ["enabled", "disabled", "polluted"]
+
+
+def test_a_thread_switched_on_here_follows_its_files_when_they_switch_it_off_later(store: Store) -> None:
+    save(store, thread("a"))
+    store.set_memory_mode("a", "polluted")
+    store.set_memory_mode("a", "enabled")
+    save(store, thread("a", mode="disabled"))
+    assert claim(store) == []
+    save(store, thread("a", mode="enabled"))
+    assert claimed_ids(store) == ["a"]
+
+
+def test_a_scan_that_finds_a_selected_thread_switched_off_asks_for_forgetting_once(
+    store: Store, clock: FixedClock
+) -> None:
+    extract(store, "a")
+    consolidate(store, clock)
+    save(store, thread("a", mode="disabled"))
+    assert watermark(store) == clock.now()
+    save(store, thread("a", mode="disabled"))
+    assert watermark(store) == clock.now()
+    assert selected_ids(store) == []
+
+
+def test_threads_and_stamps_come_back_as_they_were_saved(store: Store) -> None:
+    full = Thread(
+        thread_id="a",
+        agent="codex",
+        rollout_path="/sessions/a.jsonl",
+        source="vscode",
+        cwd="/repo",
+        created_at_ms=1,
+        updated_at_ms=2_999,
+        title="t",
+        preview="p",
+        memory_mode="polluted",
+        archived=True,
+        parent_thread_id="parent",
+        git_branch="null",
+        git_sha="0" * 40,
+        git_origin_url="url",
+        cli_version="1",
+        model_provider="openai",
+    )
+    store.save_threads([(full, STAMP)])
+    assert store.thread("a") == full
+    assert store.threads() == [full]
+    assert store.file_stamps("codex") == {"/sessions/a.jsonl": STAMP}
+    assert store.file_stamps("claude-code") == {}
+    newer = msgspec.structs.replace(full, updated_at_ms=5_000, archived=False, preview="q", git_branch=None)
+    grown = FileStamp(size=11, mtime_ns=21, offset=6)
+    store.save_threads([(newer, grown)])
+    assert store.thread("a") == newer
+    assert store.file_stamps("codex") == {"/sessions/a.jsonl": grown}
+    assert store.thread("b") is None
+
+
+def test_text_of_any_kind_is_stored(store: Store) -> None:
+    """A path that is not UTF-8, a null character, half a surrogate pair in a reply."""
+    odd = msgspec.structs.replace(
+        thread("odd\udcff"), rollout_path="/r/\udcfe.jsonl", cwd="/\udc80", title="a\0b", preview="\ud83d"
+    )
+    save(store, odd)
+    assert store.thread("odd\udcff") == odd
+    assert store.file_stamps("codex") == {"/r/\udcfe.jsonl": STAMP}
+    assert claim(store, current="odd\udcff") == []
+    (taken,) = claim(store)
+    assert store.heartbeat_stage1(taken, lease_seconds=ONE.lease_seconds)
+    draft = Stage1Draft(raw_memory="x\ud800", rollout_summary="\0y", rollout_slug="\udfff")
+    assert store.finish_stage1(taken, draft, engine="offline")
+    (output,) = store.select_inputs(limit=1, max_unused_days=MEMORIES.max_unused_days).on_disk
+    assert (output.raw_memory, output.rollout_summary, output.rollout_slug) == ("x\ud800", "\0y", "\udfff")
+    assert output.rollout_path == "/r/\udcfe.jsonl"
+    assert store.record_usage(["odd\udcff"]) == 1
+    assert store.forget_missing("codex", set()) == 1
+    store.forget_thread("odd\udcff")
+    assert store.stage1_outputs() == []
+
+
+def test_a_reason_is_cut(store: Store) -> None:
+    save(store, thread("a"))
+    (taken,) = claim(store)
+    assert store.fail_stage1(taken, reason="x" * 10_000 + "\ud800", retry_delay_seconds=0)
+    job = store.stage1_job("a")
+    assert job is not None
+    assert job.last_error == "x" * 2000
