@@ -10,8 +10,8 @@ from typing import Any
 from stillroom.store.records import Stage1Draft
 
 FACT_KINDS = ("preference", "failure", "command", "decision", "fact", "file", "outcome")
-#: A cause, its fix and its check may stand in neighbouring lines.
-LINES_OF = {"failure": 3, "outcome": 3}
+#: A cause, its fix and its check may stand in neighbouring lines, and a wish told in two sentences in two.
+LINES_OF = {"failure": 3, "outcome": 3, "preference": 2}
 _COUNTED = re.compile(r"^(preference signals|reusable knowledge|failures and how to do differently)\s*:?\s*$", re.I)
 _HEADING = re.compile(r"^(#{1,6} .*|[A-Z][\w ]{2,60}:)\s*$")
 _BULLET = re.compile(r"^\s*- ")
