@@ -180,6 +180,13 @@ SURROUNDED: list[Secret] = [
         ],
         ("private_key", 'x = "{}" + y', pem("PRIVATE KEY").replace("\n", "\\n")),
         ("private_key", r"{{\"key\": \"{}\", \"x\": 1}}", pem("PRIVATE KEY").replace("\n", r"\\n")),
+        (
+            "private_key",
+            "a{} b",
+            "-----BEGIN RSA " + "PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF\n\n" + PEM_BODY,
+        ),
+        ("private_key", "words before {}-----END " + "PRIVATE KEY-----", PEM_BODY + "\n"),
+        ("private_key", r'"a\n{}-----END ' + 'PRIVATE KEY-----"', PEM_BODY.replace("\n", "\\n") + "\\n"),
         ("private_key", "{}\nand then he left", "-----BEGIN " + "PRIVATE KEY-----\n" + _mix(64) + "\n" + _mix(64)),
     ]
 ]
@@ -309,6 +316,8 @@ NEGATIVE: list[str] = [
     "npm_config_registry=https://registry.npmjs.org",
     "sk-learn and sk-fold-out are words",
     "xoxb-your-token",
+    "if text.startswith('-----BEGIN RSA " + "PRIVATE KEY-----'):",
+    '{"-----BEGIN ' + 'PRIVATE KEY-----": ' + "1234567890" * 5 + "}",
     "[REDACTED_SECRET:github_token]: token123456",
     "password=[REDACTED_SECRET]",
 ]

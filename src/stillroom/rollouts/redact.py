@@ -7,6 +7,7 @@ the heads of all rules, then a bounded look at each place found. The rules are i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import re2
@@ -49,14 +50,22 @@ _RULES: tuple[Rule, ...] = (
     *block_rules(),
     *assignment_rules(),
 )
+_LONG_COUNT = re.compile(r"\{([1-9][0-9]+)\}$")
+
+
+def _short(head: str) -> str:
+    """A head for the search: what counts many characters makes the automaton large, and its rule looks again anyway."""
+    return _LONG_COUNT.sub("{8}", head)
+
+
 _FIRST_BY_NAME = len(_RULES) - len(assignment_rules())
-_heads = re2.compile("|".join(f"(?:{rule.head})" for rule in _RULES).encode(), options())
+_heads = re2.compile("|".join(f"(?:{_short(rule.head)})" for rule in _RULES).encode(), options())
 
 
 def _which_rules() -> re2.Set:
     which = re2.Set.MatchSet(options())
     for rule in _RULES:
-        which.Add(rule.head.encode())
+        which.Add(_short(rule.head).encode())
     which.Compile()
     return which
 

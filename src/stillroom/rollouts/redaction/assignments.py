@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from stillroom.rollouts.redaction.matching import GAP, QUOTE, Found, Match, Pattern, Rule, Span
+from stillroom.rollouts.redaction.matching import GAP, QUOTE, URL64, Found, Match, Pattern, Rule, Span
 from stillroom.rollouts.redaction.plausible import Kind, Place, plausible
 
 _PASSWORD = (
@@ -49,7 +49,8 @@ _MAX_QUOTED_BYTES = 8192
 #: A longer unquoted run that was refused is not looked into again, or hostile text would cost its square.
 _MAX_RESCAN_BYTES = 256
 
-_NAME_CHARS = re.compile(rb"[A-Za-z0-9_.$-]*$")
+_NAME_CHARS = URL64 | frozenset(b".$")
+_MAX_NAME_BYTES = 48
 _NO_SECRETS = re.compile(
     r"(?i)(?:next|prev|page|paging|pagination|continuation|cancel(?:l?ation)?|sync|resume|pad|eos|bos|unk|sep|cls|mask|stop|"
     r"special|start|end|eot|bot|ownership|owner|lease|fencing|lock|claim|max|min|num|total|input|output|prompt|completion|"
@@ -146,18 +147,12 @@ def _name(data: bytes, match: Match) -> _Name:
     for candidate in candidates:
         if match.start(candidate) >= 0:
             kind = candidate
-    head = data[max(0, start - 48) : start]
-    before = _NAME_CHARS.search(head)
-    prefix = before.group() if before is not None else b""
-    prefix = _without_escape(head, prefix)
-    return _Name((prefix + data[start:end]).decode("utf-8", "replace"), start - len(prefix), kind)
-
-
-def _without_escape(head: bytes, prefix: bytes) -> bytes:
-    """The name without the letter of a `\\n` that stands before it in JSON text."""
-    if prefix and len(head) > len(prefix) and head[-len(prefix) - 1] == 0x5C and prefix[:1] in b"nrt":
-        return prefix[1:]
-    return prefix
+    first = start
+    while first > 0 and start - first < _MAX_NAME_BYTES and data[first - 1] in _NAME_CHARS:
+        first -= 1
+    if 0 < first < start and data[first - 1] == 0x5C and data[first] in b"nrt":
+        first += 1  # the letter of a `\\n` that stands before the name in JSON text
+    return _Name(data[first:end].decode("utf-8", "replace"), first, kind)
 
 
 def _label(name: _Name) -> str:

@@ -5,27 +5,29 @@ from __future__ import annotations
 import base64
 import binascii
 
-from stillroom.rollouts.redaction.matching import GAP, QUOTE, Found, Pattern, Rule, Span, in_class, starts_word
+from stillroom.rollouts.redaction.matching import GAP, QUOTE, URL64, Found, Pattern, Rule, Span, starts_word
 from stillroom.rollouts.redaction.plausible import is_placeholder, monotone, plausible
 
 _LINE_BREAK = r"(?:\s|\\+[nrt])"
-_PEM_LABEL = r"(?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?"
+_PEM_LABEL = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?"
 _PEM_BEGIN = rf"-----BEGIN {_PEM_LABEL}-----"
 _PEM_END = rf"-----END {_PEM_LABEL}-----"
 _PEM_TEXT = rf"(?:{_LINE_BREAK}*[A-Za-z0-9+/=]{{16,}})*"
 _PEM_HEADERS = rf"(?:{_LINE_BREAK}*[A-Z][A-Za-z-]{{1,30}}: [^\\\n\"'`]{{1,200}})*"
 _PEM_LAST = rf"(?:{_LINE_BREAK}*[A-Za-z0-9+/=]{{1,76}})?(?:{_LINE_BREAK}*{_PEM_END})"
-_pem = Pattern(rf"{_PEM_BEGIN}{_PEM_HEADERS}{_PEM_TEXT}(?:{_PEM_LAST})?")
+_pem = Pattern(rf"{_PEM_BEGIN}{_PEM_HEADERS}(?P<body>{_PEM_TEXT})(?P<last>{_PEM_LAST})?")
 #: A key spread over string literals, or behind line numbers and `+` signs: whatever stands between, then a line of it.
-_pem_next_line = Pattern(r"(?:\\+[nrt\"'/]|[^A-Za-z0-9+/=\\]|[0-9]{1,5}[^A-Za-z0-9+/=\\]){1,48}[A-Za-z0-9+/=]{16,}")
-_pem_line = Pattern(r"[A-Za-z0-9+/=]{16,}$")
-_pem_end = Pattern(
-    rf"(?:{_LINE_BREAK}|[^A-Za-z0-9]){{0,48}}(?:[A-Za-z0-9+/=]{{1,15}}(?:{_LINE_BREAK}|[^A-Za-z0-9]){{1,48}})?{_PEM_END}"
+_pem_next_line = Pattern(
+    r"(?:\\+[nrt\"'/]|[^A-Za-z0-9+/=\\]|[0-9]{1,5}[^A-Za-z0-9+/=\\]){1,48}(?P<line>[A-Za-z0-9+/=]{32,})"
 )
+_letter_of_a_key = Pattern(r"[A-DF-Za-df-z]")
+_pem_end = Pattern(
+    rf"(?:{_LINE_BREAK}|[^A-Za-z0-9]){{0,48}}(?:[A-Za-z0-9+/=]{{1,31}}(?:{_LINE_BREAK}|[^A-Za-z0-9]){{1,48}})?{_PEM_END}"
+)
+_pem_tail = Pattern(rf"(?:[A-Za-z0-9+/=]{{32,}}{_LINE_BREAK}+)+(?:[A-Za-z0-9+/=]{{1,76}}{_LINE_BREAK}+)?$")
+_PEM_MAX_TAIL_BYTES = 16_384
 _PEM_MAX_LINES = 400
 _MAX_TOKEN_BYTES = 4096
-_BASE64 = in_class("[A-Za-z0-9+/=]")
-_JWT_CHARS = in_class("[A-Za-z0-9_-]")
 
 
 def block_rules() -> list[Rule]:
@@ -49,7 +51,8 @@ def block_rules() -> list[Rule]:
         ),
         Rule(r"webhook\.office\.com\\?/webhookb2\\?/[A-Za-z0-9@-]", _teams_webhook),
         Rule(r":AA[A-Za-z0-9_-]{33}", _telegram),
-        Rule(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}", _discord_token),
+        Rule(r"[MNO][DTjz][A-Za-z0-9]{2}[MNO][DTjz]", _discord_token),
+        Rule(r"\.atlasv1\.", _terraform_token),
         Rule(r"[78]Q~[A-Za-z0-9_~.-]{31}", _azure_client_secret),
         Rule(r"JQQJ99[A-Za-z0-9]{26}", _azure_key),
         Rule(r"(?i:AccountKey|SharedAccessKey)=[A-Za-z0-9+/%]{20}", _azure_account_key),
@@ -63,21 +66,20 @@ def _private_key(data: bytes, pos: int) -> Found | None:
     if match is None:
         return None
     end = match.end()
-    spans = [Span(pos, end, "private_key")]
-    if data[:end].endswith(b"-----") and data.rfind(b"-----END ", pos, end) >= 0:
+    spans = [Span(pos, end, "private_key")] if match.start("body") < match.end("body") else []
+    if match.start("last") >= 0:
         return Found(tuple(spans), end)
     for _ in range(_PEM_MAX_LINES):
-        closing = _pem_end.match(data, end)
-        if closing is not None:
+        if _pem_end.match(data, end) is not None:
             break
         line = _pem_next_line.match(data, end)
         if line is None:
             break
+        start = _after_escape(data, line.start("line"))
+        if not _letter_of_a_key.search(data, start, line.end()):
+            break  # a long number, which in JSON may stand without quotes
         end = line.end()
-        start = end
-        while start > line.start() and data[start - 1] in _BASE64:
-            start -= 1
-        spans.append(Span(_after_escape(data, start), end, "private_key"))
+        spans.append(Span(start, end, "private_key"))
     return Found(tuple(spans), end)
 
 
@@ -88,31 +90,11 @@ def _after_escape(data: bytes, start: int) -> int:
 
 def _private_key_tail(data: bytes, pos: int) -> Found | None:
     """The end of a key whose beginning was cut off."""
-    floor = max(0, pos - 16_384)
-    start = pos
-    while start > floor:
-        byte = data[start - 1]
-        if byte in _BASE64 or byte in b" \t\r\n\\":
-            start -= 1
-        else:
-            break
-    piece = data[start:pos]
-    first = 0
-    while first < len(piece) and piece[first] not in _BASE64:
-        first += 1
-    body = piece[first:].replace(b"\\n", b"").replace(b"\\r", b"")
-    longest = max((len(part) for part in body.split()), default=0)
-    if longest < 32:
+    floor = max(0, pos - _PEM_MAX_TAIL_BYTES, data.rfind(b"-----", max(0, pos - _PEM_MAX_TAIL_BYTES), pos))
+    tail = _pem_tail.search(data[floor:pos])
+    if tail is None:
         return None
-    # Words may stand before the first line of the key; they are kept.
-    cut = first
-    offset = first
-    for part in piece[first:].replace(b"\\n", b" \n").replace(b"\\r", b" \r").split(b" "):
-        if len(part.strip()) >= 32:
-            cut = offset
-            break
-        offset += len(part) + 1
-    return Found((Span(_after_escape(data, start + cut), pos, "private_key"),), pos)
+    return Found((Span(_after_escape(data, floor + tail.start()), pos, "private_key"),), pos)
 
 
 _jwt_whole = Pattern(
@@ -191,7 +173,7 @@ def _is_user_and_password(token: bytes) -> bool:
 
 
 _authorization_whole = Pattern(
-    rf"(?i:authorization)(?:{QUOTE})?\]?{GAP}[:=,]{GAP}(?:{QUOTE})?"
+    rf"(?i:authorization)(?P<close>{QUOTE})?\]?{GAP}[:=,]{GAP}(?P<open>{QUOTE})?"
     r"(?P<scheme>(?i:bearer|basic|token|apikey|api-key|key|bot|ssws|splunk|negotiate|ntlm|client-id|oauth)[ \t]{1,8})?"
     r"(?P<token>[A-Za-z0-9._~+/:-]{6,}=*)"
 )
@@ -199,7 +181,7 @@ _authorization_whole = Pattern(
 
 def _authorization(data: bytes, pos: int) -> Found | None:
     match = _authorization_whole.match(data, pos, pos + _MAX_TOKEN_BYTES)
-    if match is None:
+    if match is None or (match.start("close") >= 0 and match.start("open") < 0):
         return None
     start, end = match.start("token"), match.end("token")
     token = data[start:end].decode("latin-1")
@@ -280,7 +262,7 @@ def _telegram(data: bytes, pos: int) -> Found | None:
     while pos - start < 10 and start > 0 and 0x30 <= data[start - 1] <= 0x39:
         start -= 1
     end = pos + 1
-    while end < len(data) and end - pos < 64 and data[end] in _JWT_CHARS:
+    while end < len(data) and end - pos < 64 and data[end] in URL64:
         end += 1
     before = data[start - 1 : start]
     if pos - start < 8 or before.isdigit() or monotone(data[pos + 3 : end].decode("latin-1")):
@@ -290,27 +272,39 @@ def _telegram(data: bytes, pos: int) -> Found | None:
     return Found((Span(start, end, "telegram_token"),), end)
 
 
+#: It begins with the owner's id in base64: digits, which encode to a few letters only.
+_discord_whole = Pattern(
+    r"(?P<id>[MNO][DTjz][A-Za-z0-9]{20,25}[A-Za-z0-9_-]?)\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?:[^A-Za-z0-9_-]|$)"
+)
+
+
 def _discord_token(data: bytes, pos: int) -> Found | None:
-    start = pos
-    while pos - start < 30 and start > 0 and data[start - 1] in _JWT_CHARS:
-        start -= 1
-    end = pos + 8
-    while end < len(data) and end - pos < 60 and data[end] in _JWT_CHARS:
-        end += 1
-    if start > 0 and data[start - 1] == 0x5C and data[start] in b"nrt":
-        start += 1
-    if not 23 <= pos - start <= 28 or not 27 <= end - pos - 8 <= 40:
+    match = _discord_whole.match(data, pos) if starts_word(data, pos) else None
+    if match is None:
         return None
+    user = match.group("id")
     try:
-        user = base64.urlsafe_b64decode(data[start:pos] + b"=" * (-(pos - start) % 4))
+        known = base64.urlsafe_b64decode(user + b"=" * (-len(user) % 4)).isdigit()
     except binascii.Error:
         return None
-    if not (user.isdigit() or plausible(data[start:pos].decode("latin-1"), kind="weak", place="quoted")):
+    end = match.end()
+    while data[end - 1] not in URL64:
+        end -= 1
+    return Found((Span(pos, end, "discord_token"),), end) if known else None
+
+
+def _terraform_token(data: bytes, pos: int) -> Found | None:
+    start = pos - 14
+    match = _terraform_tail.match(data, pos)
+    if match is None or start < 0 or not data[start:pos].isalnum() or not starts_word(data, start):
         return None
-    return Found((Span(start, end, "discord_token"),), end)
+    return Found((Span(start, match.end(), "terraform_token"),), match.end())
 
 
-_AZURE_CHARS = in_class("[A-Za-z0-9_~.-]")
+_terraform_tail = Pattern(r"\.atlasv1\.[A-Za-z0-9_-]{40,}")
+
+
+_AZURE_CHARS = URL64 | frozenset(b"~.")
 
 
 def _azure_client_secret(data: bytes, pos: int) -> Found | None:

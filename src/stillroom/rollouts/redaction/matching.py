@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import re2
 
-_WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+ALNUM = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+BASE64 = ALNUM | frozenset(b"+/=")
+URL64 = ALNUM | frozenset(b"_-")
+_WORD = ALNUM | frozenset(b"_")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 _ESCAPES = frozenset(b"nrtbf")
 #: Room for the automaton: too little, and RE2 falls back to a slower one (64 MiB; it grows only as states are met).
@@ -40,13 +44,18 @@ class Match:
 
 
 class Pattern:
-    """RE2 over bytes."""
-
-    __slots__ = ("_compiled", "_groups")
+    """RE2 over bytes, compiled when it is first needed: most sessions meet only a few rules."""
 
     def __init__(self, pattern: str) -> None:
-        self._compiled = re2.compile(pattern.encode(), options())
-        self._groups = {"": 0} | {name.decode(): index for name, index in self._compiled.groupindex.items()}
+        self.pattern = pattern
+
+    @cached_property
+    def _compiled(self) -> re2._Regexp:
+        return re2.compile(self.pattern.encode(), options())
+
+    @cached_property
+    def _groups(self) -> dict[str, int]:
+        return {"": 0} | {name.decode(): index for name, index in self._compiled.groupindex.items()}
 
     def search(self, data: bytes, pos: int = 0, limit: int | None = None) -> Match | None:
         match = self._compiled.search(data, pos, limit)
@@ -112,9 +121,3 @@ def starts_word(data: bytes, pos: int) -> bool:
 def ends_word(data: bytes, pos: int) -> bool:
     """True when the byte at `pos` does not continue a word."""
     return pos >= len(data) or data[pos] not in _WORD
-
-
-def in_class(members: str) -> frozenset[int]:
-    """The bytes of an RE2 class such as `[a-z_]`."""
-    pattern = Pattern(members)
-    return frozenset(byte for byte in range(256) if pattern.match(bytes([byte])))

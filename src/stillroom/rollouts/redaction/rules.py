@@ -66,7 +66,6 @@ TOKEN_RULES: tuple[TokenRule, ...] = (
     TokenRule("vault_token", r"hv[sbr]\.[A-Za-z0-9_-]{20}", _URL64),
     TokenRule("doppler_token", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{36}", _URL64),
     TokenRule("pulumi_token", r"pul-[0-9a-f]{40}", whole=True),
-    TokenRule("terraform_token", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40}", _URL64),
     TokenRule("grafana_token", r"gl(?:c|sa)_[A-Za-z0-9+/=_]{32}", "[A-Za-z0-9+/=_]"),
     TokenRule("newrelic_key", r"NR(?:AK|AA|RA|II)-[A-Za-z0-9]{24}", _ALNUM),
     TokenRule("sentry_token", r"sntry[su]_[A-Za-z0-9+/=_]{32}", "[A-Za-z0-9+/=_-]"),
