@@ -24,7 +24,8 @@ InJail = Callable[..., None]
 
 def reply(number: int, text: str) -> str:
     """Code that answers with a text, which is code too."""
-    return f"import json; print(json.dumps(dict(id={number}, ok=True, truncated=False, text={text})))"
+    rest = "ok=True, truncated=False, changed=False, growth=0"
+    return f"import json; print(json.dumps(dict(id={number}, text={text}, {rest})))"
 
 
 READY = "import sys; sys.stdin.readline(); print('{\"ready\": true}', flush=True)\n"

@@ -11,7 +11,6 @@ import os
 import signal
 import stat
 import sys
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,16 +60,13 @@ def survey(folder: Path, *, max_entries: int) -> Survey:
                         # Blocks, so that a file with holes counts as what it takes and a directory as nothing much.
                         regular, directory = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
                         total += max(status.st_size, status.st_blocks * 512) if regular else 0
-                        stamp = (
-                            name,
-                            status.st_mode,
-                            status.st_size if regular else 0,
-                            status.st_mtime_ns if regular else 0,
-                        )
                         # A sum, because the order of entries is the file system's.
-                        fingerprint += zlib.crc32(repr(stamp).encode("utf-8", "surrogateescape")) + (
-                            status.st_ino if regular else 0
-                        )
+                        if regular:
+                            fingerprint += hash(
+                                (name, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ino)
+                            )
+                        else:
+                            fingerprint += hash((name, status.st_mode))
                         if directory:
                             waiting.append((entry.path, f"{name}/"))
                         if not (regular or directory) or entry.name.lower().startswith(".git"):

@@ -2,7 +2,8 @@
 
 Started as `python -I -S worker.py` with the folder as its working directory. It imports the standard library only, and
 is one file, because a jail has nothing else. The first line on stdin is its configuration; each later one is
-`{"id", "tool", "arguments", "room_bytes"}`, answered by `{"id", "ok", "text", "truncated"}`. Whatever goes wrong in a
+`{"id", "tool", "arguments", "room_bytes"}`, answered by `{"id", "ok"}` and the
+fields of `Answer`. Whatever goes wrong in a
 tool is an answer for the model.
 
 The confinement is the jail's work. The rules for paths here (no links, no `..`, no special files, no `.git`) hold too
@@ -39,6 +40,9 @@ class Refused(Exception):
 class Answer(NamedTuple):
     text: str
     truncated: bool = False
+    #: A file tool changed something, and by how many bytes the folder grew.
+    changed: bool = False
+    growth: int = 0
 
 
 class Patched(NamedTuple):
@@ -470,7 +474,8 @@ class Tools:
             f"{words[before[parts] is not None, content is not None]} {'/'.join(parts)}  {len(content or b''):,} bytes"
             for parts, content in changes.items()
         ]
-        return self._lines(told, empty="(nothing to change)", more="list the folder")
+        told_of = self._lines(told, empty="(nothing to change)", more="list the folder")
+        return told_of._replace(changed=bool(changes), growth=growth)
 
     def _lines(self, lines: list[str], *, empty: str, more: str) -> Answer:
         room = self._output - 200
@@ -663,7 +668,7 @@ def main() -> None:
     for line in requests:
         request = json.loads(line)
         ok, answer = tools.run(request["tool"], request["arguments"], room_bytes=request["room_bytes"])
-        reply = {"id": request["id"], "ok": ok, "text": answer.text, "truncated": answer.truncated}
+        reply = {"id": request["id"], "ok": ok, **answer._asdict()}
         answers.write(json.dumps(reply).encode("ascii") + b"\n")
         answers.flush()
 

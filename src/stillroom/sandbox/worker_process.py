@@ -12,6 +12,7 @@ import contextlib
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -22,8 +23,9 @@ from stillroom.sandbox.watch import Survey, descendants, end_below, open_up, sur
 
 #: In an `argv`: the number of the descriptor with the system-call filter.
 FILTER = "{filter}"
-#: Tools that leave every file as it is.
-_READING = frozenset({"list", "read", "search"})
+#: The tool whose effects only a look at the folder tells. What the file tools say of theirs is believed until the next
+#: look, which every such call has.
+_SHELL = "shell"
 _WATCH_SECONDS = 0.05
 _END_SECONDS = 5.0
 
@@ -33,6 +35,8 @@ class _Reply(msgspec.Struct, frozen=True):
     ok: bool
     text: str
     truncated: bool
+    changed: bool
+    growth: int
 
 
 class _Stopped(msgspec.Struct, frozen=True):
@@ -54,6 +58,8 @@ class Worker:
         self._said = ""
         self._survey = Survey(0, 0, 0, (), over=False)
         self._deadline = time.perf_counter() + limits.run_seconds
+        # A file tool has changed something since the last look.
+        self._stale = False
         self._calls = 0
         self._starts = 0
         self._closed = False
@@ -90,11 +96,17 @@ class Worker:
                 if self._starts > self._limits.restarts:
                     return self._refusal("the tools had to be stopped too often and are not started again")
                 await self._start()
-            answer = await self._exchange(tool, arguments)
-            before = self._survey
-            if tool not in _READING or isinstance(answer, _Stopped):
+            if tool == _SHELL and self._stale:
+                self._survey, self._stale = await self._look(), False
+            answer, before = await self._exchange(tool, arguments), self._survey
+            if isinstance(answer, _Reply) and tool != _SHELL:
+                self._stale |= answer.changed
+                self._survey = replace(before, total_bytes=before.total_bytes + answer.growth)
+                changed = answer.changed
+            else:
                 self._survey = await self._look()
-            changed = self._survey.fingerprint != before.fingerprint
+                changed = self._stale or self._survey.fingerprint != before.fingerprint
+                self._stale = False
             if isinstance(answer, _Stopped):
                 text = f"the tools were stopped: {answer.why}. Files are as they were left; the next call starts anew"
                 return self._result(text + self._notes(tool), ok=False, changed=changed)
@@ -233,8 +245,7 @@ class Worker:
         if self._launch.scratch is None:
             return found
         beside = await asyncio.to_thread(survey, self._launch.scratch, max_entries=self._limits.folder_entries)
-        total = found.total_bytes + beside.total_bytes
-        return Survey(total, found.entries, found.fingerprint, found.foreign, over=found.over or beside.over)
+        return replace(found, total_bytes=found.total_bytes + beside.total_bytes, over=found.over or beside.over)
 
     async def _stop(self) -> None:
         process, self._process = self._process, None
@@ -254,7 +265,7 @@ class Worker:
 
     def _notes(self, tool: str) -> str:
         """What the model should know about the folder after a call that may have changed it."""
-        if tool in _READING:
+        if tool != _SHELL:
             return ""
         notes = ""
         if (large := self._too_large(self._survey)) is not None:
