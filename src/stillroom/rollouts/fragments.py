@@ -7,6 +7,7 @@ import re
 import msgspec
 
 MEMORY_TAG = b"stillroom-memory"
+IMAGE_TAG = b";base64,"
 # Memory that was shown to a session must not become evidence for the same memory.
 _MEMORY_BLOCK = re.compile(r"<stillroom-memory\b[^>]*>.*?</stillroom-memory\s*>", re.DOTALL)
 # A tool's output may have been cut by the client before the closing tag.
@@ -26,6 +27,17 @@ class _Part(msgspec.Struct):
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _parts = msgspec.json.Decoder(list[msgspec.Raw])
 _part = msgspec.json.Decoder(_Part)
+
+
+def clean(raw: bytes, *, user: bool) -> tuple[bytes | None, int]:
+    """All of the below: what is left of the item, None if nothing is, and how many images were replaced.
+
+    Raises `msgspec.DecodeError` or `RecursionError` for an item that can't be decoded.
+    """
+    kept: bytes | None = without_instructions(raw) if user else raw
+    if kept is not None:
+        kept = without_memory(kept, user=user)
+    return without_images(kept) if kept is not None else (None, 0)
 
 
 def is_excluded(text: str) -> bool:
@@ -72,7 +84,7 @@ def without_memory(raw: bytes, *, user: bool) -> bytes | None:
 
 def without_images(raw: bytes) -> tuple[bytes, int]:
     """An item with its inline images replaced by their sizes, and how many there were."""
-    if b";base64," not in raw:
+    if IMAGE_TAG not in raw:
         return raw, 0
     return _IMAGE.subn(_image_note, raw)
 

@@ -66,7 +66,7 @@ def read_lines(
                     stats.torn = True
             if stats.lines == 1 and line.startswith(BOM):
                 line = line[len(BOM) :]
-            if line.isspace():
+            if not line or (line[0] <= 32 and line.isspace()):
                 continue
             yield line
     except BROKEN_ARCHIVE as error:

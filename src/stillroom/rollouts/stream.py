@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import EmptyRollout, RolloutError
-from stillroom.rollouts.fragments import without_images, without_instructions, without_memory
+from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.lines import open_stored, read_lines
 from stillroom.rollouts.meta import Git, SessionMeta, parse_meta
@@ -21,11 +22,14 @@ from stillroom.rollouts.policy import DROPPED_ITEMS, DROPPED_ROLES, MEMORY_ITEMS
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
 
-# Codex writes the keys of a line in this order: `timestamp`, `ordinal` where there is one, `type`, `payload`.
-_TIMESTAMP = b'{"timestamp":"'
-_AFTER_TIMESTAMP = len('{"timestamp":"2026-11-29T12:16:15.270Z",')
-_SKIPPED_LINES = frozenset(kind.encode() for kind in OTHER_LINES)
-_SKIPPED_ITEMS = frozenset(kind.encode() for kind in DROPPED_ITEMS)
+# Codex writes the keys of a line in this order: `timestamp`, `ordinal` where there is one, `type`, `payload`. The first
+# bytes then tell what a line is, and most lines need no more than this look.
+_START = re.compile(rb'\{"timestamp":"([^"\\]{20,40})",(?:"ordinal":\d{1,18},)?"type":"(\w{1,64})"')
+_ITEM = re.compile(rb',"payload":\{"type":"(\w{1,64})"(?:(?:,"(?:id|status)":"[^"\\]*")*,"role":"(\w{1,32})")?')
+_OTHER_LINES = frozenset(kind.encode() for kind in OTHER_LINES)
+_KEPT_KINDS = {kind.encode(): kind for kind in MEMORY_ITEMS}
+_DROPPED_KINDS = frozenset(kind.encode() for kind in DROPPED_ITEMS)
+_DROPPED_ROLES = frozenset(role.encode() for role in DROPPED_ROLES)
 # Python objects take up to fifty times the room of their text.
 _REPAIRED_BYTES = 1024 * 1024
 
@@ -34,6 +38,10 @@ class _Line(msgspec.Struct):
     type: str
     payload: msgspec.Raw
     timestamp: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Payload(msgspec.Struct):
+    payload: msgspec.Raw
 
 
 class _Head(msgspec.Struct):
@@ -56,6 +64,7 @@ class _Sent(msgspec.Struct):
 
 
 _line = msgspec.json.Decoder(_Line)
+_payload = msgspec.json.Decoder(_Payload)
 _head = msgspec.json.Decoder(_Head)
 _turn = msgspec.json.Decoder(_Turn)
 _sent = msgspec.json.Decoder(_Sent)
@@ -121,10 +130,10 @@ class ItemStream:
         try:
             for line in lines:
                 some = True
-                if not _may_matter(line):
-                    if not line.rstrip().endswith(b"}"):
-                        self._count_bad()
-                elif (item := self._item(line)) is not None:
+                start = _START.match(line)
+                if start is not None and start[2] in _OTHER_LINES:
+                    self._passed_over(line)
+                elif (item := self._item(line, start)) is not None:
                     stats.kept += 1
                     yield item
                 if stats.bytes > stop:
@@ -134,7 +143,31 @@ class ItemStream:
         if not some:
             raise EmptyRollout(f"`{self._path}` holds no line")
 
-    def _item(self, text: bytes) -> Item | None:
+    def _passed_over(self, line: bytes) -> None:
+        if line[-2:] != b"}\n" and not line.rstrip().endswith(b"}"):
+            self._count_bad()
+
+    def _item(self, text: bytes, start: re.Match[bytes] | None) -> Item | None:
+        """The item of a line, with as little decoding as its first bytes allow."""
+        if start is None or start[2] != b"response_item" or (head := _ITEM.match(text, start.end())) is None:
+            return self._decoded(text)
+        kind, role = head.groups()
+        if kind in _DROPPED_KINDS or role in _DROPPED_ROLES:
+            self._passed_over(text)
+            return None
+        known = _KEPT_KINDS.get(kind)
+        if known is None or (known == "message" and role is None):
+            return self._decoded(text)
+        try:
+            payload = bytes(_payload.decode(text).payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._decoded(text)
+        if not payload.isascii():
+            payload = _utf8(payload)
+        return self._kept(payload, known, role.decode() if role is not None else None, parse_timestamp(start[1]))
+
+    def _decoded(self, text: bytes) -> Item | None:
+        """The item of any line."""
         try:
             line = _line.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -146,10 +179,14 @@ class ItemStream:
         payload = _utf8(bytes(line.payload))
         try:
             if line.type == "response_item":
-                return self._response_item(payload, line)
-            if line.type == "inter_agent_communication":
-                return self._made(_agent_message(_sent.decode(payload)), line, type="agent_message")
-            if line.type == "session_meta":
+                head = _head.decode(payload)
+                if head.type in MEMORY_ITEMS:
+                    return self._kept(payload, head.type, head.role, _time(line))
+                if head.type not in DROPPED_ITEMS:
+                    self.stats.count_unknown(f"response_item/{head.type}")
+            elif line.type == "inter_agent_communication":
+                return self._kept(_agent_message(_sent.decode(payload)), "agent_message", None, _time(line))
+            elif line.type == "session_meta":
                 self._learn(parse_meta(payload), line)
             elif line.type == "turn_context":
                 self.stats.last_cwd = _turn.decode(payload).cwd or self.stats.last_cwd
@@ -159,28 +196,24 @@ class ItemStream:
             self._count_bad()
         return None
 
-    def _response_item(self, payload: bytes, line: _Line) -> Item | None:
-        head = _head.decode(payload)
-        if head.type not in MEMORY_ITEMS:
-            if head.type not in DROPPED_ITEMS:
-                self.stats.count_unknown(f"response_item/{head.type}")
-            return None
-        user = False
-        kept: bytes | None = payload
-        if head.type == "message":
-            if head.role in DROPPED_ROLES:
+    def _kept(self, raw: bytes, kind: str, role: str | None, timestamp_ms: int | None) -> Item | None:
+        """An item of a kind that memory keeps, unless nothing is left of it (spec §7)."""
+        if kind == "message":
+            if role in DROPPED_ROLES:
                 return None
-            user = head.role == "user"
-            if user:
-                kept = without_instructions(payload)
-        if kept is not None:
-            kept = without_memory(kept, user=user)
-        return self._made(kept, line, type=head.type, role=head.role) if kept is not None else None
-
-    def _made(self, raw: bytes, line: _Line, *, type: str, role: str | None = None) -> Item:
-        raw, images = without_images(raw)
-        self.stats.images += images
-        return Item(type, role, raw, _time(line), self.stats.lines)
+        else:
+            role = None
+        if role == "user" or MEMORY_TAG in raw or IMAGE_TAG in raw:
+            try:
+                cleaned, images = clean(raw, user=role == "user")
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self._count_bad()
+                return None
+            if cleaned is None:
+                return None
+            raw = cleaned
+            self.stats.images += images
+        return Item(kind, role, raw, timestamp_ms, self.stats.lines)
 
     def _learn(self, meta: SessionMeta, line: _Line) -> None:
         if self.meta is None:
@@ -198,26 +231,12 @@ class ItemStream:
 
 
 def _may_matter(line: bytes) -> bool:
-    """False only if the first bytes of `line` say that it holds nothing for memory; no JSON is decoded."""
-    if not line.startswith(_TIMESTAMP):
-        return True
-    at = _AFTER_TIMESTAMP
-    if line.startswith(b'"ordinal":', at):
-        comma = line.find(b",", at, at + 32)
-        if not line[at + 10 : comma].isdigit():
-            return True
-        at = comma + 1
-    if line[_AFTER_TIMESTAMP - 2 : _AFTER_TIMESTAMP] != b'",' or not line.startswith(b'"type":"', at):
-        return True
-    at += 8
-    kind = line[at : line.find(b'"', at, at + 64)]
-    if kind == b"response_item":
-        at += len(b'response_item"')
-        if not line.startswith(b',"payload":{"type":"', at):
-            return True
-        at += len(b',"payload":{"type":"')
-        return line[at : line.find(b'"', at, at + 64)] not in _SKIPPED_ITEMS
-    return kind not in _SKIPPED_LINES
+    """False only if the first bytes of `line` say that it holds nothing for memory."""
+    start = _START.match(line)
+    if start is None or start[2] != b"response_item":
+        return start is None or start[2] not in _OTHER_LINES
+    head = _ITEM.match(line, start.end())
+    return head is None or not (head[1] in _DROPPED_KINDS or head[2] in _DROPPED_ROLES)
 
 
 def _time(line: _Line) -> int | None:

@@ -8,16 +8,16 @@ from functools import lru_cache
 
 def parse_timestamp(text: bytes) -> int | None:
     """Milliseconds since the epoch of an ISO 8601 time, without a zone in UTC; None if it is none."""
-    # All times of one minute share a prefix; the rest is `SS.mmmZ`.
-    if len(text) == 24 and text[23] == 90 and text[17:19].isdigit() and text[20:23].isdigit():
-        minute = _minute_ms(text[:17])
-        return None if minute is None else minute + int(text[17:19]) * 1000 + int(text[20:23])
+    # Many lines share a second; the rest is `.mmmZ`.
+    if len(text) == 24 and text[19] == 46 and text[23] == 90 and text[20:23].isdigit():
+        second = _second_ms(text[:19])
+        return None if second is None else second + int(text[20:23])
     return _parse(text)
 
 
-@lru_cache(maxsize=256)
-def _minute_ms(prefix: bytes) -> int | None:
-    return _parse(prefix + b"00Z")
+@lru_cache(maxsize=1024)
+def _second_ms(prefix: bytes) -> int | None:
+    return _parse(prefix + b"Z")
 
 
 def _parse(text: bytes) -> int | None:
