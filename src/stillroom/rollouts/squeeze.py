@@ -117,10 +117,12 @@ class Squeezer:
         else:
             head = bytes(self._head)
             searched = max(len(head) - _SEARCHED_BYTES, 0)
-            safe = [match.start() for match in _SAFE.finditer(head, searched)]
+            # Nearer to the end it can't be seen whether the second half of a pair follows.
+            safe = [at for match in _SAFE.finditer(head, searched) if (at := match.start()) <= len(head) - 4]
             head = head[: safe[-1] if safe else 0]
-            first = _SAFE.search(self._tail, 0, _SEARCHED_BYTES)
-            tail = self._tail[first.start() :] if first else b""
+            tail = bytes(self._tail[-self._end :])
+            first = _SAFE.search(tail, 0, _SEARCHED_BYTES)
+            tail = tail[first.start() :] if first else b""
             self._out += head
             self._out += "[… %d bytes cut …]".encode() % (self._length - len(head) - len(tail))
             self._out += tail
