@@ -70,6 +70,7 @@ def test_other_names_are_left_to_pydantic_ai():
         ("proxy:m", {}, "PROXY_KEY"),
         ("openai:gpt", {"OPENAI_BASE_URL": "file:///etc/passwd"}, "not a URL"),
         ("openai:gpt", {"OPENAI_BASE_URL": "http://[oops/v1"}, "not a URL"),
+        ("openai:gpt", {"OPENAI_API_KEY": "two\nlines"}, "characters that no key has"),
         ("nosuch:model", {}, "no provider is called `nosuch`"),
     ],
 )

@@ -11,6 +11,7 @@ from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.models.attempts import Recorder
 from stillroom.models.names import Endpoint, PydanticName, resolve
+from stillroom.models.proxies import Proxy, proxy_for
 from stillroom.models.rate_limits import RateLimitSink
 from stillroom.models.structured import StructuredModel
 from stillroom.spending import Phase, SpendingLedger
@@ -40,7 +41,8 @@ def open_structured(
     sink = rate_limits or RateLimitSink()
     match resolved:
         case Endpoint():
-            return _open_wire(resolved, settings, recorder=recorder, clock=clock, rate_limits=sink)
+            proxy = None if resolved.loopback else proxy_for(resolved.base_url, environ)
+            return _open_wire(resolved, settings, recorder=recorder, clock=clock, rate_limits=sink, proxy=proxy)
         case PydanticName():
             from stillroom.models.pydantic import PydanticModel, open_pydantic
 
@@ -86,7 +88,13 @@ def check_model(name: str, settings: Settings, *, environ: Mapping[str, str] = o
 
 
 def _open_wire(
-    endpoint: Endpoint, settings: Settings, *, recorder: Recorder, clock: Clock, rate_limits: RateLimitSink
+    endpoint: Endpoint,
+    settings: Settings,
+    *,
+    recorder: Recorder,
+    clock: Clock,
+    rate_limits: RateLimitSink,
+    proxy: Proxy | None,
 ) -> StructuredModel:
     from stillroom.models.wire import WireModel
 
@@ -104,4 +112,6 @@ def _open_wire(
         rate_limits=rate_limits,
         context_window=window,
         price=price,
+        concurrency=settings.memories.extract_concurrency,
+        proxy=proxy,
     )

@@ -61,7 +61,7 @@ def resolve(name: str, settings: Settings, environ: Mapping[str, str]) -> Endpoi
 
 
 def _configured(name: str, provider: str, model: str, found: Provider, environ: Mapping[str, str]) -> Endpoint:
-    key = environ.get(found.api_key_env) if found.api_key_env else None
+    key = _key(found.api_key_env, environ) if found.api_key_env else None
     if found.api_key_env and not key:
         raise ConfigError(
             f"`{name}` needs the key in `{found.api_key_env}`, which is not set",
@@ -80,7 +80,7 @@ def _configured(name: str, provider: str, model: str, found: Provider, environ: 
 
 def _openai(name: str, model: str, kind: ProviderKind, environ: Mapping[str, str]) -> Endpoint:
     base_url = _checked_url(environ.get("OPENAI_BASE_URL") or OPENAI_URL, where="OPENAI_BASE_URL")
-    key = environ.get("OPENAI_API_KEY") or None
+    key = _key("OPENAI_API_KEY", environ)
     official = base_url == OPENAI_URL
     if official and key is None:
         raise ConfigError(
@@ -90,6 +90,13 @@ def _openai(name: str, model: str, kind: ProviderKind, environ: Mapping[str, str
     return Endpoint(
         name=name, model=model, kind=kind, base_url=base_url, api_key=key, context_window=None, official=official
     )
+
+
+def _key(variable: str, environ: Mapping[str, str]) -> str | None:
+    key = environ.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError(f"the key in `{variable}` has characters that no key has", hint="set it anew, in one line")
+    return key or None
 
 
 def _checked_url(url: str, *, where: str) -> str:

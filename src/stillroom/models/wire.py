@@ -1,22 +1,21 @@
-"""Phase 1's one request, posted directly: no SDK to import, one client, connections kept alive."""
+"""Phase 1's one request, posted directly: no SDK to import, connections kept alive."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import ssl
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
-
-import httpx2
+from collections.abc import Callable
+from http import HTTPStatus
 
 from stillroom.clock import Clock
 from stillroom.config import Effort, StageOne
 from stillroom.errors import ModelUnavailable
 from stillroom.models.attempts import Attempt, Failed, Recorder, call_with_retries
+from stillroom.models.connections import ConnectionFailed, Connections, ReplyTooLarge, Response
 from stillroom.models.names import Endpoint
 from stillroom.models.protocols import path_of, read_reply, request_body
 from stillroom.models.provider_errors import from_status, wants_no_effort
+from stillroom.models.proxies import Proxy
 from stillroom.models.rate_limits import RateLimitSink
 from stillroom.models.structured import StructuredReply, StructuredRequest
 from stillroom.spending import Usage
@@ -37,6 +36,8 @@ class WireModel:
         rate_limits: RateLimitSink,
         context_window: int | None,
         price: Price | None,
+        concurrency: int,
+        proxy: Proxy | None,
     ) -> None:
         self.name = endpoint.name
         self.context_window = context_window
@@ -46,8 +47,17 @@ class WireModel:
         self._stage = stage
         self._rate_limits = rate_limits
         self._price = price
-        self._url = endpoint.base_url + path_of(endpoint.kind)
-        self._client = _open_client(endpoint, stage)
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        if endpoint.api_key:
+            headers["authorization"] = f"Bearer {endpoint.api_key}"
+        self._connections = Connections(
+            endpoint.base_url + path_of(endpoint.kind),
+            headers=headers,
+            concurrency=concurrency,
+            connect_timeout_seconds=stage.connect_timeout_seconds,
+            max_reply_bytes=stage.max_reply_bytes,
+            proxy=proxy,
+        )
         #: Set when the model turned out not to know the parameter: then it is left out for good.
         self._without_effort = False
 
@@ -61,7 +71,7 @@ class WireModel:
         return StructuredReply(text=answered.text, usage=answered.usage)
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        await self._connections.aclose()
 
     async def _send(self, request: StructuredRequest) -> Attempt:
         try:
@@ -71,18 +81,18 @@ class WireModel:
         except TimeoutError:
             limit = self._stage.request_timeout_seconds
             return Failed(error=ModelUnavailable(f"no complete reply within {limit:g} s"), retryable=True)
-        except (httpx2.TransportError, httpx2.DecodingError) as error:
-            return Failed(error=ModelUnavailable(f"{type(error).__name__}: {error}".rstrip(": ")), retryable=True)
-        except _ReplyTooLarge as error:
+        except ConnectionFailed as error:
+            return Failed(error=ModelUnavailable(str(error)), retryable=True)
+        except ReplyTooLarge as error:
             return Failed(error=ModelUnavailable(str(error)))
         now = self._clock.now()
         self._rate_limits.observe(headers, now=now)
-        if status != httpx2.codes.OK:
+        if status != HTTPStatus.OK:
             return from_status(status, body, headers=headers, now=now)
         attempt = read_reply(body, kind=self._endpoint.kind)
         return dataclasses.replace(attempt, cost_usd=self._price(attempt.usage)) if self._price else attempt
 
-    async def _post_with_effort(self, request: StructuredRequest) -> _Response:
+    async def _post_with_effort(self, request: StructuredRequest) -> Response:
         if self._without_effort:
             return await self._post(request, effort=None)
         response = await self._post(request, effort=request.effort)
@@ -91,42 +101,8 @@ class WireModel:
         self._without_effort = True
         return await self._post(request, effort=None)
 
-    async def _post(self, request: StructuredRequest, *, effort: Effort | None) -> _Response:
+    async def _post(self, request: StructuredRequest, *, effort: Effort | None) -> Response:
         endpoint = self._endpoint
-        content = request_body(
-            request, kind=endpoint.kind, model=endpoint.model, effort=effort, official=endpoint.official
+        return await self._connections.post(
+            request_body(request, kind=endpoint.kind, model=endpoint.model, effort=effort, official=endpoint.official)
         )
-        async with self._client.stream("POST", self._url, content=content) as response:
-            body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > self._stage.max_reply_bytes:
-                    raise _ReplyTooLarge(f"the reply is longer than {self._stage.max_reply_bytes:,} bytes")
-            return _Response(response.status_code, response.headers, bytes(body))
-
-
-class _Response(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class _ReplyTooLarge(Exception):
-    """A server that never stops talking."""
-
-
-def _open_client(endpoint: Endpoint, stage: StageOne) -> httpx2.AsyncClient:
-    # Loading the machine's certificates costs 20-40 ms; a plain URL never looks at them.
-    verify = True if endpoint.base_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    headers = {"content-type": "application/json", "accept": "application/json"}
-    if endpoint.api_key:
-        headers["authorization"] = f"Bearer {endpoint.api_key}"
-    return httpx2.AsyncClient(
-        verify=verify,
-        headers=headers,
-        # A proxy never has this machine's own loopback.
-        trust_env=not endpoint.loopback,
-        timeout=httpx2.Timeout(None, connect=stage.connect_timeout_seconds),
-        # Concurrency is the caller's; idle connections outlive a slow neighbour.
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=60),
-    )

@@ -77,6 +77,7 @@ class LoopbackModel:
         self.in_flight = 0
         self.max_in_flight = 0
         self.count = 0
+        self.connections = 0
         self._choose = _chooser(script)
         self._headers = dict(headers or {})
         self._context_window = context_window
@@ -127,6 +128,7 @@ class LoopbackModel:
             task = asyncio.current_task()
             assert task is not None
             connections.add(task)
+            self.connections += 1
             try:
                 await self._talk(reader, writer)
             except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from contextlib import closing
+
+import pytest
+
+from stillroom.errors import ConfigError
+from stillroom.models.connections import ConnectionFailed, Connections, ReplyTooLarge, Response
+from stillroom.models.proxies import Proxy, proxy_for
+from stillroom.testing import CutOff, Hang, LoopbackModel, NeverEnd, Say, SendBytes
+
+BODY = b'{"model":"m"}'
+
+
+def connections(url: str, *, proxy: Proxy | None = None, max_reply_bytes: int = 1_000_000) -> Connections:
+    return Connections(
+        url,
+        headers={"content-type": "application/json"},
+        concurrency=4,
+        connect_timeout_seconds=5,
+        max_reply_bytes=max_reply_bytes,
+        proxy=proxy,
+    )
+
+
+def post(opened: Connections, *, times: int = 1) -> list[Response]:
+    async def run() -> list[Response]:
+        try:
+            return [await opened.post(BODY) for _ in range(times)]
+        finally:
+            await opened.aclose()
+
+    return asyncio.run(run())
+
+
+def test_one_connection_serves_request_after_request():
+    with LoopbackModel(Say("hello")) as server:
+        responses = post(connections(f"{server.base_url}/responses"), times=5)
+    assert [response.status for response in responses] == [200] * 5
+    assert responses[0].headers["content-type"] == "application/json"
+    assert server.connections == 1
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again():
+    with LoopbackModel([CutOff(Say("x")), Say("hello")]) as server:
+        opened = connections(f"{server.base_url}/responses")
+
+        async def run() -> Response:
+            with pytest.raises(ConnectionFailed, match="IncompleteRead"):
+                await opened.post(BODY)
+            response = await opened.post(BODY)
+            await opened.aclose()
+            return response
+
+        assert asyncio.run(run()).status == 200
+    assert server.connections == 2
+
+
+def test_a_reply_without_end_is_refused():
+    with LoopbackModel(NeverEnd()) as server, pytest.raises(ReplyTooLarge):
+        post(connections(f"{server.base_url}/responses", max_reply_bytes=200_000))
+
+
+def test_cancelling_ends_the_thread_that_waits():
+    with LoopbackModel(Hang()) as server:
+        opened = connections(f"{server.base_url}/responses")
+
+        async def run() -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await opened.post(BODY)
+            async with asyncio.timeout(10):  # it would wait for the server for ever
+                await opened.aclose()
+
+        asyncio.run(run())
+
+
+def test_no_server_is_a_failure():
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ConnectionFailed, match="ConnectionRefusedError"):
+        post(connections(f"http://127.0.0.1:{port}/v1/responses"))
+
+
+def test_what_is_not_http_is_a_failure():
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        port = listening.getsockname()[1]
+
+        def babble() -> None:
+            accepted, _ = listening.accept()
+            with closing(accepted):
+                accepted.recv(65536)
+                accepted.sendall(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
+
+        thread = threading.Thread(target=babble)
+        thread.start()
+        with pytest.raises(ConnectionFailed, match="BadStatusLine"):
+            post(connections(f"http://127.0.0.1:{port}/v1/responses"))
+        thread.join(10)
+
+
+def test_a_plain_url_goes_through_the_proxy_with_its_credentials():
+    with LoopbackModel(SendBytes(b"{}")) as proxy:
+        environ = {"http_proxy": f"http://user:p%40ss@127.0.0.1:{proxy.port}"}
+        found = proxy_for("http://model.invalid/v1", environ)
+        post(connections("http://model.invalid/v1/responses", proxy=found))
+    (request,) = proxy.requests
+    assert request.path == "http://model.invalid/v1/responses"
+    assert request.headers["host"] == "model.invalid"
+    assert request.headers["proxy-authorization"] == "Basic dXNlcjpwQHNz"
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "proxy"),
+    [
+        ("https://api.openai.com/v1", {}, None),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:3128"}, Proxy("p", 3128)),
+        ("https://api.openai.com/v1", {"https_proxy": "p:3128"}, Proxy("p", 3128)),
+        ("https://api.openai.com/v1", {"ALL_PROXY": "http://p"}, Proxy("p", 80)),
+        ("https://api.openai.com/v1", {"HTTP_PROXY": "http://p:1"}, None),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p", "NO_PROXY": "x, .openai.com"}, None),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p", "no_proxy": "*"}, None),
+        ("https://notopenai.com/v1", {"HTTPS_PROXY": "http://p", "NO_PROXY": "openai.com"}, Proxy("p", 80)),
+        ("http://h/v1", {"HTTP_PROXY": "http://p", "REQUEST_METHOD": "POST"}, None),
+    ],
+)
+def test_the_environment_names_the_proxy(url: str, environ: dict[str, str], proxy: Proxy | None):
+    assert proxy_for(url, environ) == proxy
+
+
+def test_a_proxy_of_another_kind_is_a_setting_to_change():
+    with pytest.raises(ConfigError, match="socks5"):
+        proxy_for("https://h/v1", {"ALL_PROXY": "socks5://127.0.0.1:9"})
