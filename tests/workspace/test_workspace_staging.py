@@ -10,9 +10,10 @@ import pytest
 
 from stillroom.config import StageTwo
 from stillroom.errors import InvalidArtifacts, WorkspaceError
+from stillroom.workspace.artifacts import SyncReport
 from stillroom.workspace.history import Change, History
 from stillroom.workspace.publish import PublishReport
-from stillroom.workspace.staging import RecoveryReport, Staging, forget_copies, open_staging, recover
+from stillroom.workspace.staging import Outlook, RecoveryReport, Staging, forget_copies, look, open_staging, recover
 
 NOW = 1_790_000_000
 BIG = 4 * 1024 * 1024
@@ -355,6 +356,17 @@ def test_a_run_at_work_is_not_cleared_away(house: House) -> None:
     with house.open() as staging:
         assert recover(house.staging_dir, house.history) == RecoveryReport(in_use=("run",))
         assert staging.path.is_dir()
+
+
+def test_a_look_tells_without_a_copy_whether_there_is_anything_to_do(house: House) -> None:
+    put(house.root, "raw_memories.md", "# Raw Memories\n\nNo raw memories yet.\n")
+    (house.root / "rollout_summaries/gone.md").unlink()
+    assert not look(house.root, house.history, []).clean
+    house.history.commit(house.root, "as it is", now=NOW)
+    assert look(house.root, house.history, []).clean
+    house.put("MEMORY.md", "# Mine\n")
+    assert look(house.root, house.history, []) == Outlook(SyncReport(unchanged=1), [Change("M", "MEMORY.md")])
+    assert not house.staging_dir.exists()
 
 
 def test_nothing_to_publish_makes_no_commit(house: House) -> None:

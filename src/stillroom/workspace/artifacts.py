@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -54,17 +53,15 @@ def summary_stem(thread_id: str, source_updated_at: int, slug: str | None) -> st
     """`<timestamp>-<hash>[-<slug>]`: the same for the same thread, whatever happens to it later."""
     seconds = source_updated_at
     if _UUID.fullmatch(thread_id):
-        parsed = uuid.UUID(thread_id)
-        seed = parsed.int & 0xFFFFFFFF
-        if parsed.version == 7:
-            seconds = (parsed.int >> 80) // 1000
+        number = int(thread_id.replace("-", ""), 16)
+        seed = number & 0xFFFFFFFF
+        if (number >> 76) & 0xF == 7 and (number >> 62) & 3 == 2:
+            seconds = (number >> 80) // 1000
     else:
         seed = 0
         for byte in thread_id.encode("utf-8", "surrogatepass"):
             seed = (seed * 31 + byte) & 0xFFFFFFFF
-    moment = _moment(seconds)
-    time = f"{moment.year:04}-{moment.month:02}-{moment.day:02}T{moment.hour:02}-{moment.minute:02}-{moment.second:02}"
-    stem = f"{time}-{_base62(seed % _HASH_SPACE)}"
+    stem = f"{_stem_time(seconds)}-{_base62(seed % _HASH_SPACE)}"
     tail = _slug(slug or "")
     return f"{stem}-{tail}" if tail else stem
 
@@ -188,12 +185,15 @@ def _moment(seconds: int) -> datetime:
     return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC)
 
 
+def _stem_time(seconds: int) -> str:
+    return _moment(seconds).isoformat()[:19].replace(":", "-")
+
+
 def _base62(number: int) -> str:
-    digits = ""
-    for _ in range(4):
-        number, digit = divmod(number, len(_ALPHABET))
-        digits = _ALPHABET[digit] + digits
-    return digits
+    number, last = divmod(number, 62)
+    number, third = divmod(number, 62)
+    first, second = divmod(number, 62)
+    return _ALPHABET[first] + _ALPHABET[second] + _ALPHABET[third] + _ALPHABET[last]
 
 
 def _slug(text: str) -> str:

@@ -35,7 +35,10 @@ _OPTIONS = (
     *("-c", "gc.auto=0"),
     *("-c", "maintenance.auto=false"),
     *("-c", "protocol.allow=never"),
+    *("-c", "pack.compression=1"),
 )
+#: What is read once and thrown away is not worth squeezing.
+_SCRATCH = ("-c", "core.compression=0", "-c", "pack.compression=0", "-c", "fastimport.unpackLimit=1")
 _PATCH = (
     *("diff-tree", "-r", "-p", "--no-commit-id", "--full-index", "--no-renames", "--text", "--unified=3", "--no-color"),
     *("--no-ext-diff", "--no-textconv", "--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"),
@@ -51,7 +54,7 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """One bare repository. With `borrow`, objects of another one are read, never written."""
+    """One bare repository. With `borrow`, a scratch one: objects of another are read, never written."""
 
     git_dir: Path
     borrow: Path | None = None
@@ -149,7 +152,7 @@ class Repository:
         timeout = DEFAULTS.git_timeout_seconds
         try:
             return subprocess.run(
-                [git, *_OPTIONS, *arguments],
+                [git, *_OPTIONS, *(_SCRATCH if self.borrow else ()), *arguments],
                 input=stdin,
                 capture_output=True,
                 timeout=timeout,

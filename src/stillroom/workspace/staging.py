@@ -17,7 +17,7 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,8 @@ from typing import Self
 
 from stillroom.config import StageTwo
 from stillroom.errors import InvalidArtifacts, WorkspaceError
+from stillroom.store.records import Stage1Output
+from stillroom.workspace.artifacts import SyncReport, plan
 from stillroom.workspace.diff import write_workspace_diff
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import Change, History, compare, gather
@@ -70,6 +72,20 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
         yield True
     finally:
         os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Whether there is anything to do."""
+
+    #: What code would write.
+    sync: SyncReport
+    #: How the folder differs from the baseline already.
+    changes: list[Change]
+
+    @property
+    def clean(self) -> bool:
+        return self.sync.clean and not self.changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +223,13 @@ class Staging:
             # Half published: what is left belongs to `recover`, once nobody holds the lock.
             self._open = False
             os.close(self._lock)
+
+
+def look(root: Path, history: History, outputs: Sequence[Stage1Output], *, limits: StageTwo = DEFAULTS) -> Outlook:
+    """What a run would find, with one scan of the folder and nothing copied or written."""
+    present = scan(root, limits=limits).files
+    sync = plan(root, outputs, present=present, limits=limits)
+    return Outlook(sync, compare(history.baseline(), present))
 
 
 def open_staging(

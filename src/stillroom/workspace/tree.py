@@ -22,7 +22,7 @@ from stillroom.errors import FolderRefused, WorkspaceError
 DEFAULTS = StageTwo()
 DIFF_FILE = "phase2_workspace_diff.md"
 TEMPORARY_PREFIX = ".stillroom-tmp-"
-_UNSEEN = frozenset({".git", ".ds_store", "thumbs.db"})
+_UNSEEN = (".git", ".ds_store", "thumbs.db")
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Without `O_NONBLOCK` opening a named pipe waits for a writer.
@@ -72,9 +72,7 @@ class Scan:
 
 def blob_id(data: bytes) -> str:
     """Git's name for this content."""
-    digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
-    digest.update(data)
-    return digest.hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def shown(path: str) -> str:
@@ -153,8 +151,7 @@ class _Walk:
                 f"the folder holds more than {self.limits.max_folder_bytes} bytes",
                 hint="move large files out of the memory folder",
             )
-        entry = Entry(blob_id(got.data), got.executable)
-        self.found.files[path] = entry
+        entry = self.found.files[path] = Entry(blob_id(got.data), got.executable)
         if got.shared:
             self.found.shared.append(path)
         if self.visit is not None:
@@ -163,8 +160,9 @@ class _Walk:
 
 def unseen(path: str) -> bool:
     """Whether this path is none of the memory's business."""
-    name = path.rpartition("/")[2]
-    return name.lower() in _UNSEEN or ("/" not in path and (path == DIFF_FILE or path.startswith(TEMPORARY_PREFIX)))
+    if path.lower().endswith(_UNSEEN):
+        return path.rpartition("/")[2].lower() in _UNSEEN
+    return path == DIFF_FILE or (path.startswith(TEMPORARY_PREFIX) and "/" not in path)
 
 
 def names(descriptor: int) -> set[str]:
