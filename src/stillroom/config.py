@@ -210,6 +210,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     seam_guard_bytes: int = 32 * 1024
     #: Held at each seam in all; above the guard because redaction may shrink the text.
     seam_margin_bytes: int = 128 * 1024
+    #: One row of evidence, its marker included: a long message tells enough by its two ends.
+    evidence_row_bytes: int = 10_000
+    #: The same for a tool's output, of which there are many.
+    evidence_tool_row_bytes: int = 8_000
+    #: Newest rollouts in which the guard looks for rate limits: the last few sessions, of which one may be a stub.
+    rate_limit_files: int = 8
+    #: Bytes at the end of each; a turn writes a snapshot after every answer, and tool outputs between them are capped.
+    rate_limit_tail_bytes: int = 512 * 1024
 
 
 READING = Reading()
