@@ -372,3 +372,31 @@ def test_the_limits_of_the_provider_are_kept_for_the_next_pass(home: Home):
     kept = home.store.rate_limits("loopback")
     assert kept is not None
     assert msgspec.json.decode(kept.snapshot_json)["primary"]["used_percent"] == 88
+
+
+def external_item(kind: str) -> dict[str, object]:
+    """Items as Codex records what came from outside, and two that only look so."""
+    calls = {
+        "mcp": {"type": "function_call", "name": "mcp__docs__search", "arguments": "{}", "call_id": "c"},
+        "namespace": {"type": "function_call", "name": "search", "namespace": "mcp__docs", "call_id": "c"},
+        "web": {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "q"}},
+        "shell": {"type": "function_call", "name": "shell", "arguments": '{"name":"mcp__x"}', "call_id": "c"},
+        "said": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": '"name":"mcp__'}]},
+    }
+    return calls[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused"), [("mcp", True), ("namespace", True), ("web", True), ("shell", False), ("said", False)]
+)
+def test_a_session_that_took_in_words_from_outside_stays_out_when_asked(home: Home, kind: str, refused: bool):
+    path = home.add(0, size_bytes=2000)
+    line = {"timestamp": "2026-06-01T00:00:00.000Z", "type": "response_item", "payload": external_item(kind)}
+    path.write_bytes(path.read_bytes() + msgspec.json.encode(line) + b"\n")
+    home.change(disable_on_external_context=True)
+    with LoopbackModel() as server:
+        report = home.run(server)
+    assert isinstance(report.outcomes[0], Skipped if refused else WithOutput)
+    thread = home.store.thread(thread_id(0))
+    assert thread is not None
+    assert thread.memory_mode == ("polluted" if refused else "enabled")

@@ -78,10 +78,17 @@ class RulesEngine:
 
     def __init__(self, settings: Settings, *, redact: Redact) -> None:
         self._stage = settings.stage_one
+        self._refuse_external = settings.memories.disable_on_external_context
         self._redact = redact
 
     async def extract(self, thread: Thread, *, permit: Permit) -> Extracted:
-        found = await asyncio.to_thread(read_thread_events, thread, stage=self._stage, redact=self._redact)
+        found = await asyncio.to_thread(
+            read_thread_events,
+            thread,
+            refuse_external=self._refuse_external,
+            stage=self._stage,
+            redact=self._redact,
+        )
         if not await permit(thread, found.memory_mode):
             return Extracted(draft=None, read=found.read, forbidden=True)
         return Extracted(draft=await asyncio.to_thread(self._distil, thread, found), read=found.read)
@@ -144,6 +151,7 @@ class ModelEngine:
             thread,
             form=self._settings.memories.extraction_input,
             token_limit=token_limit,
+            refuse_external=self._settings.memories.disable_on_external_context,
             stage=self._stage,
             redact=self._redact,
         )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import assert_never
 
 import msgspec
 
 from stillroom.config import ExtractionInput, StageOne
+from stillroom.extract.external import ExternalContext
 from stillroom.extract.outcome import ReadTotals
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.item import Item
@@ -36,18 +39,24 @@ class ReadEvents(msgspec.Struct, frozen=True, kw_only=True):
     memory_mode: MemoryMode | None
 
 
-def read_text(thread: Thread, *, form: ExtractionInput, token_limit: int, stage: StageOne, redact: Redact) -> ReadText:
+def read_text(
+    thread: Thread, *, form: ExtractionInput, token_limit: int, refuse_external: bool, stage: StageOne, redact: Redact
+) -> ReadText:
     """Render the rollout within `token_limit`. Raises `RolloutError`."""
+    external = ExternalContext()
     with open_items(Path(thread.rollout_path), max_line_bytes=stage.max_line_bytes) as items:
-        rendered = _renderer(form)(items, token_limit=token_limit, redact=redact)
-    return ReadText(rendered=rendered, read=_totals(items.stats), memory_mode=items.stats.memory_mode)
+        watched = external.watch(items) if refuse_external else items
+        rendered = _renderer(form)(watched, token_limit=token_limit, redact=redact)
+    return ReadText(rendered=rendered, read=_totals(items.stats), memory_mode=_mode(items.stats, external))
 
 
-def read_thread_events(thread: Thread, *, stage: StageOne, redact: Redact) -> ReadEvents:
+def read_thread_events(thread: Thread, *, refuse_external: bool, stage: StageOne, redact: Redact) -> ReadEvents:
     """Read what happened, already redacted. Raises `RolloutError`."""
+    external = ExternalContext()
     with open_items(Path(thread.rollout_path), max_line_bytes=stage.max_line_bytes) as items:
-        events = read_events(_redacted(items, redact))
-    return ReadEvents(events=events, read=_totals(items.stats), memory_mode=items.stats.memory_mode)
+        watched = external.watch(items) if refuse_external else items
+        events = read_events(_redacted(watched, redact))
+    return ReadEvents(events=events, read=_totals(items.stats), memory_mode=_mode(items.stats, external))
 
 
 def rollout_token_limit(context_window: int | None, stage: StageOne) -> int:
@@ -59,7 +68,18 @@ def rollout_token_limit(context_window: int | None, stage: StageOne) -> int:
 
 
 def _renderer(form: ExtractionInput) -> Callable[..., Rendered]:
-    return render_string
+    match form:
+        case "string":
+            return render_string
+        case "evidence":
+            renderer: Callable[..., Rendered] = import_module("stillroom.rollouts.evidence").render_evidence
+            return renderer
+        case _:
+            assert_never(form)
+
+
+def _mode(stats: ReadStats, external: ExternalContext) -> MemoryMode | None:
+    return "polluted" if external.seen else stats.memory_mode
 
 
 def _redacted(items: Iterable[Item], redact: Redact) -> Iterator[Item]:
