@@ -1,0 +1,151 @@
+"""What people say when they mean something: one table a language, in the `.toml` files beside this one."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+FALLBACK = "en"
+"""Applied besides the language of a message: people mix English into every language when they speak of code."""
+
+
+class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One language's table. Entries of `cues` are regular expressions."""
+
+    language: str
+    #: Words are separated by spaces, so cues stand between word borders.
+    spaced: bool
+    stopwords: frozenset[str]
+    cues: dict[str, tuple[str, ...]]
+
+
+@cache
+def languages() -> dict[str, Language]:
+    """Every table by its language code, in a stable order."""
+    found: dict[str, Language] = {}
+    for entry in sorted(files(__name__).iterdir(), key=lambda e: e.name):
+        if entry.name.endswith(".toml"):
+            table = msgspec.convert(tomllib.loads(entry.read_text(encoding="utf-8")), Language)
+            found[table.language] = table
+    return found
+
+
+@cache
+def _pattern(language: str, kind: str) -> re.Pattern[str] | None:
+    table = languages()[language]
+    entries = table.cues.get(kind, ())
+    if not entries:
+        return None
+    joined = "|".join(entries)
+    bounded = rf"(?<![\w-])(?:{joined})(?![\w-])" if table.spaced else f"(?:{joined})"
+    return re.compile(bounded, re.IGNORECASE)
+
+
+@cache
+def _opening(language: str, kind: str) -> re.Pattern[str] | None:
+    pattern = _pattern(language, kind)
+    return None if pattern is None else re.compile(rf"[\W_]*(?:{pattern.pattern})", re.IGNORECASE)
+
+
+def has(kind: str, text: str, spoken: Iterable[str]) -> bool:
+    """Whether `text` holds a cue of this kind in one of the languages."""
+    return any(p is not None and p.search(text) is not None for p in (_pattern(code, kind) for code in spoken))
+
+
+def opens(kind: str, text: str, spoken: Iterable[str]) -> int:
+    """Length of the cue that `text` begins with; 0 for none."""
+    ends = [0]
+    for code in spoken:
+        pattern = _opening(code, kind)
+        match = pattern.match(text) if pattern is not None else None
+        if match:
+            ends.append(match.end())
+    return max(ends)
+
+
+def count(kind: str, text: str, spoken: Iterable[str]) -> int:
+    """How many cues of this kind `text` holds."""
+    patterns = (_pattern(code, kind) for code in spoken)
+    return sum(len(p.findall(text)) for p in patterns if p is not None)
+
+
+def without(kind: str, text: str, spoken: Iterable[str]) -> str:
+    """`text` without its cues of this kind."""
+    for code in spoken:
+        pattern = _pattern(code, kind)
+        if pattern is not None:
+            text = pattern.sub(" ", text)
+    return text
+
+
+def without_opener(text: str, spoken: Iterable[str]) -> str:
+    """`text` without what it opens with before it comes to the point: "no,", "and please", "from now on"."""
+    spoken = tuple(spoken)
+    for _ in range(4):
+        length = opens("opener", text, spoken)
+        rest = text[length:].lstrip(" ,.;:!-–—、，。！：…")
+        if not length or len(rest) < 4:
+            break
+        text = rest
+    return text
+
+
+_SCRIPTS = (
+    ("ja", re.compile(r"[\u3041-\u30ff]")),
+    ("ko", re.compile(r"[\uac00-\ud7a3]")),
+    ("zh", re.compile(r"[\u4e00-\u9fff]")),
+    ("ru", re.compile(r"[\u0400-\u04ff]")),
+)
+# Letters that speak for one Latin language among those of the tables.
+_LETTERS = {
+    "en": re.compile(r"(?!)"),
+    "de": re.compile(r"[äöüßÄÖÜ]"),
+    "fr": re.compile(r"[èêëâîôûùçœ]|\b[ldcnsj]'"),
+    "es": re.compile(r"[ñ¿¡]"),
+    "pt": re.compile(r"[ãõ]|ç[ãõ]"),
+}
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+
+
+@cache
+def _own_words(language: str) -> frozenset[str]:
+    """Words that speak for a language: its commonest ones, and cues that are a single word."""
+    table = languages()[language]
+    single = (
+        entry for kind in ("frequency", "changed", "standing", "prohibition") for entry in table.cues.get(kind, ())
+    )
+    return table.stopwords | {entry for entry in single if entry.isalpha()}
+
+
+def detect(text: str) -> str:
+    """The language of `text`: by script, else by its commonest little words, else the fallback."""
+    sample = text[:4000]
+    for code, pattern in _SCRIPTS:
+        if code in languages() and len(pattern.findall(sample)) >= 2:
+            return code
+    words = [w.casefold() for w in _WORD.findall(sample)]
+    votes = {
+        code: sum(word in _own_words(code) for word in words) + len(_LETTERS[code].findall(sample))
+        for code in _LETTERS
+        if code in languages()
+    }
+    best = max(votes, key=lambda code: (votes[code], code == FALLBACK, code))
+    return best if votes[best] > votes.get(FALLBACK, 0) else FALLBACK
+
+
+def spoken_in(text: str, session: str = FALLBACK) -> tuple[str, ...]:
+    """Languages whose cues apply to `text`: its own, or the session's, or the fallback.
+
+    Latin languages share little words ("no" is a refusal in one and "in the" in another), so English joins only
+    messages in other scripts, and those that show no language of their own.
+    """
+    own = detect(text)
+    found = dict.fromkeys((own, session)) if own == FALLBACK else dict.fromkeys((own,))
+    if own in ("zh", "ja", "ko", "ru"):
+        found[FALLBACK] = None
+    return tuple(found)

@@ -1,0 +1,62 @@
+"""When two sentences are one wish told twice, and when the later one puts an end to the earlier."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stillroom.offline import cues
+from stillroom.offline.text import words
+
+_SAME = 0.75
+_ALIKE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a sentence is about, without the words that make it a rule."""
+
+    text: str
+    subject: frozenset[str]
+    numbers: frozenset[str]
+    negative: bool
+    changes: bool
+
+
+def claim(text: str) -> Claim:
+    """Read a sentence for comparison."""
+    spoken = cues.spoken_in(text)
+    return Claim(
+        text=text,
+        subject=words.content(cues.without("frequency", cues.without("changed", text, spoken), spoken)),
+        numbers=frozenset(re.findall(r"\d+(?:[.,]\d+)*", text)),
+        negative=cues.has("prohibition", text, spoken),
+        changes=cues.has("changed", text, spoken) or cues.has("mindchange", text, spoken),
+    )
+
+
+def same(one: Claim, other: Claim) -> bool:
+    """Whether both say one thing. Words alone never decide: numbers and the sign must agree."""
+    if words.folded(one.text) == words.folded(other.text):
+        return True
+    if one.numbers != other.numbers or one.negative != other.negative:
+        return False
+    return words.jaccard(one.subject, other.subject) >= _SAME
+
+
+def supersedes(later: Claim, earlier: Claim) -> bool:
+    """Whether `later` takes the place of `earlier`: same subject, and another value, or the opposite sign.
+
+    Being near is not enough ("run the tests before a commit", "run the linter before a commit" both hold): the later
+    one has to name what it ends, or give another number, or forbid what was asked.
+    """
+    common = later.subject & earlier.subject
+    near = words.overlap(later.subject, earlier.subject)
+    if len(common) < 2 or near < _ALIKE or same(later, earlier):
+        return False
+    if later.numbers and earlier.numbers and not earlier.numbers <= later.numbers:
+        return len(common - later.numbers) >= 2
+    if later.changes:
+        ended = earlier.subject - common
+        return not ended or len(ended) <= len(common) // 2 or bool(earlier.numbers & later.numbers)
+    return later.negative != earlier.negative and near >= 0.8

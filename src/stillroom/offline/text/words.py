@@ -1,0 +1,103 @@
+"""Words that carry meaning, and how near two sentences are by them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import cache
+
+from stillroom.offline import cues
+
+_WORD = re.compile(r"[^\W_]+(?:[._/:@+-][^\W_]+)*|[^\W\d_]+")
+_CJK = re.compile(r"[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3々]+")
+_CODE = re.compile(r"`([^`\n]{1,120})`")
+# Names that a machine would know: paths, options, dotted, snake or camel case, versions, numbers of two digits or more.
+_IDENTIFIER = re.compile(
+    r"--?[A-Za-z][\w-]+(?:=\S+)?|[\w.@~-]*/[\w./@~-]+|[A-Za-z_]\w*(?:\.\w+)+|[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*"
+    r"|[A-Z][A-Z0-9_]{2,}|[A-Za-z]+\d[\w.]*|\d+(?:[.:]\d+)+|\d{2,}|[a-z0-9]+(?:-[a-z0-9]+)+"
+)
+
+
+def folded(text: str) -> str:
+    """`text` in one form: compatibility characters, case and runs of space are levelled."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+@cache
+def _stopwords() -> frozenset[str]:
+    return frozenset().union(*(table.stopwords for table in cues.languages().values() if table.spaced))
+
+
+def content(text: str) -> frozenset[str]:
+    """The words that carry meaning, folded and cut to a rough stem; for scripts without spaces, pairs of characters."""
+    text = folded(text)
+    found: set[str] = set()
+    for match in _CJK.finditer(text):
+        run = match[0]
+        found.update(run[i : i + 2] for i in range(max(1, len(run) - 1)))
+    for match in _WORD.finditer(_CJK.sub(" ", text)):
+        word = match[0]
+        if word not in _stopwords():
+            found.add(_stem(word))
+    return frozenset(found)
+
+
+def weight(found: frozenset[str]) -> float:
+    """How much a set of content words says; a pair of CJK characters is half a word."""
+    return sum(0.5 if _CJK.match(word) else 1.0 for word in found)
+
+
+def _stem(word: str) -> str:
+    if not word.isalpha():
+        return word
+    for ending in ("ings", "ing", "ies", "ed", "es", "s", "n", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            break
+    if len(word) > 4 and word[-1] == word[-2]:
+        word = word[:-1]
+    return word
+
+
+def identifiers(text: str) -> list[str]:
+    """Names and numbers of `text` that a tool's output can confirm, in order, without doubles."""
+    found = [code.strip() for code in _CODE.findall(text)]
+    found.extend(match[0].strip(".,:;") for match in _IDENTIFIER.finditer(_CODE.sub(" ", text)))
+    return [name for name in dict.fromkeys(found) if len(name) >= 2]
+
+
+def overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    """Share of the smaller set that both hold; 0 when one is empty."""
+    if not one or not other:
+        return 0.0
+    return len(one & other) / min(len(one), len(other))
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """Share of the union that both hold."""
+    if not one or not other:
+        return 0.0
+    return len(one & other) / len(one | other)
+
+
+def shorten(text: str, limit: int) -> str:
+    """`text` on one line and within `limit` characters; a cut shows as `…`."""
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    cut = line[: limit - 1]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > limit * 0.7 else cut).rstrip(" ,;:") + "…"
+
+
+def unique(lines: Iterable[str]) -> list[str]:
+    """Lines without those that say the same, first come first kept."""
+    seen: set[str] = set()
+    kept: list[str] = []
+    for line in lines:
+        key = re.sub(r"[\W_]+", " ", folded(line)).strip()
+        if key and key not in seen:
+            seen.add(key)
+            kept.append(line)
+    return kept
