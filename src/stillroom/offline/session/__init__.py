@@ -1,0 +1,1 @@
+"""What one session teaches: its events in, a draft out."""

@@ -1,0 +1,141 @@
+"""Whether a tool call failed, and which line of its output says why."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from stillroom.offline.session import shell
+from stillroom.offline.sizes import MAX_OUTPUT_CHARS
+from stillroom.offline.text.words import shorten
+from stillroom.rollouts.events import Ran
+
+Verdict = Literal["passed", "failed", "unknown"]
+
+# Output of a run that failed, whatever its exit code says. Anchored at line starts, or very telling.
+_FAILING = re.compile(
+    r"""^(?:
+      FAILED\b | FAIL[:\s]\S* | ---\sFAIL: | \s*✗\s | \s*✖\s | \s*[×✕]\s\S | not\sok\s\d
+    | error(?:\[\w+\])?:\s\S
+    | \S+:\d+(?::\d+)?:?\s(?:fatal\s)?error\b | \S+\(\d+,\d+\):\serror\s | Traceback\s\(most\srecent
+    | npm\sERR!\s | npm\serror\s
+    | ERR_\w+ | \s*ERR_PNPM\w* | fatal:\s | panic:\s | Error:\s\S | \w+Error:\s | [\w.]+Exception(?::|\sin)\s
+    | make(?:\[\d+\])?:\s\*\*\* | BUILD\s(?:FAILED|FAILURE) | FAILURES?!? | Segmentation\sfault | .*\bTests?\sfailed\b
+    | E\s{3,}\S | Uncaught\s | rake\saborted | \s*AssertionError | thread\s'.*'\spanicked
+    )
+    | (?<![\d.])[1-9]\d*\s(?:tests?\s|specs?\s|examples?\s)?(?:failed|failing|failures?|errors?)\b(?!\s*\(0)
+    | test\sresult:\sFAILED | \bcommand\snot\sfound\b | :\snot\sfound$ | error\sTS\d+ | \bundefined\sreference\b
+    | =+\s.*\b[1-9]\d*\s(?:failed|errors?)\b | \berrors?\s+found\b
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_PASSING = re.compile(
+    r"(?<!\d)0 (?:failed|failures|errors)|\b\d+ pass(?:ed|ing)|\ball (?:tests|checks) pass|"
+    r"test result: ok|^ok\s|^OK\b|\bBUILD SUCCESS|\bSuccess\b|no (?:issues|errors|problems)|"
+    r"\b0 problems|✓|All checks passed",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+_EXACT = re.compile(
+    r"^\s*(?:E\s+)?(?:[\w.]+::)*[\w.]*(?:Error|Exception|Panic|Fault)\b(?:\s\[\w+\])?:\s*\S|"
+    r"error(?:\[\w+\]|\sTS\d+|\s[A-Z]+\d+)|^\s*fatal:|panicked\sat|^panic:|:\serror:|"
+    r"undefined reference|command not found|No such file|Permission denied|permission denied|"
+    r"ECONNREFUSED|EADDRINUSE|address already in use|not found|cannot find|Cannot find|"
+    r"could not (?:find|connect|resolve)|unresolved|mismatch|denied|refused|violates|duplicate|"
+    r"incompatible|unsupported|deprecated and removed|expected\b.*\b(?:got|received|found|actual)|"
+    r"Expected\b|timed? ?out|Timeout|OOM|out of memory|lock(?:ed)?\b"
+)
+_BROAD = re.compile(
+    r"\berror\b|\bfail(?:ed|ure)?\b|\bfatal\b|\bassert|错误|失败|エラー|失敗|오류|실패|ошибка|fehler|erreur|échec|"
+    r"erro\b|falha|fallo|not ok|✗|✖|✕|×|^E\s{2,}",
+    re.IGNORECASE,
+)
+# Lines that only say that something failed.
+_EMPTY = re.compile(
+    r"^\s*(?:error|errors|failed|failure|fail|fatal|exception|uncaught|traceback.*|npm ERR!|"
+    r"npm error)\s*[:!.]*\s*$|A complete log of this run|make(?:\[\d+\])?: \*\*\*|"
+    r"exit(?:ed with)? (?:status|code)|could not compile|Command failed|ELIFECYCLE|=+ (?:FAILURES|"
+    r"ERRORS|short test summary)|errno \d+$|Process exited|npm (?:ERR!|error) (?:code|errno|path|"
+    r"command|syscall|Lifecycle)|aborting due to|\d+ (?:failed|passed|errors?|warnings?|"
+    r"problems?)\b.*$|test result:|Tests?:\s+\d|BUILD FAILED|^FAIL(?:ED)?\s+\S+$|FAILED \(|"
+    r"^\s*File \"|During handling|The above exception|Finished in|^\s*at\s",
+    re.IGNORECASE,
+)
+
+
+def output_of(run: Ran) -> str:
+    """The output, cut in the middle when it is long."""
+    text = run.output
+    if len(text) <= MAX_OUTPUT_CHARS:
+        return text
+    half = MAX_OUTPUT_CHARS // 2
+    return text[:half] + "\n" + text[-half:]
+
+
+def verdict(run: Ran) -> Verdict:
+    """What became of a call. A pipe, `;` or `|| true` may hide a failure: then the output decides."""
+    command = run.command or ""
+    if run.exit_code is not None and run.exit_code != 0:
+        return "failed"
+    if run.ok is False:
+        return "failed"
+    if run.exit_code is None and run.ok is None:
+        if not command:
+            return "unknown"
+        return "failed" if _says_failed(output_of(run)) else "passed" if _PASSING.search(output_of(run)) else "unknown"
+    # Commands that only look may well show the word.
+    if command and shell.hides_status(command) and not looks_only(run) and _says_failed(output_of(run)):
+        return "failed"
+    return "passed"
+
+
+def looks_only(run: Ran) -> bool:
+    """Whether every part of the command only looks or keeps house."""
+    command = run.command or ""
+    if not command.strip():
+        return True
+    return all(shell.only_looks(part.head) or shell.is_chore(part.head) for part in shell.parts(command))
+
+
+def error_line(output: str) -> str:
+    """The line of `output` that says best what went wrong; "" when none does."""
+    best, best_score = "", 0.0
+    lines = output.splitlines()
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if not 3 <= len(text) <= 2000:
+            continue
+        score = _score(line)
+        if score <= 0:
+            continue
+        if _EMPTY.search(text):
+            # "Error:" alone: what it means stands on the next line.
+            following = next((entry.strip() for entry in lines[number + 1 : number + 4] if entry.strip()), "")
+            if text.rstrip().endswith(":") and following and not following.startswith("at "):
+                text, score = f"{text} {following}", 2.5
+            else:
+                score = 0.4
+        if score > best_score:
+            best, best_score = text, score
+    return shorten(best, 240)
+
+
+def _score(line: str) -> float:
+    score = 0.0
+    if _EXACT.search(line):
+        score += 3
+    if _BROAD.search(line):
+        score += 1.5
+    if score and re.search(r"['\"`‘“][^'\"`]+['\"`’”]|\w+[._/]\w+", line):
+        score += 0.5
+    if score and re.match(r"^\s*(?:E\s{2,}|error|fatal|panic|[\w.]*(?:Error|Exception):)", line):
+        score += 1
+    if "warning" in line.casefold():
+        score -= 2
+    if re.match(r"^\s*(?:E\s+)?assert\b", line):
+        score -= 0.5
+    return score
+
+
+def _says_failed(output: str) -> bool:
+    return _FAILING.search(output) is not None

@@ -1,0 +1,257 @@
+"""What went wrong, why, and what then worked.
+
+The cause is read from where it stands: the assistant says it right before the edit that made the check pass. Cue words
+only break ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from stillroom.offline import cues
+from stillroom.offline.session import checks, shell
+from stillroom.offline.session.findings import Found, Statement
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.session.wishes import Heard
+from stillroom.offline.text import words
+from stillroom.rollouts.events import Ran
+
+_LOOK_AHEAD_STEPS = 400
+"""A fix that comes later than this many calls is not tied to the failure: keeps the search linear."""
+_CAUSE_SENTENCES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A command that failed, or a fault that the user reported, and the story up to the run that passed."""
+
+    turn: int
+    step: int
+    command: str = ""
+    exit_code: int | None = None
+    error: str = ""
+    reported: str = ""  #: the user's words, when no command showed it
+    attempts: int = 1
+    #: The run that passed: the same command, or another one for the same purpose.
+    passed: str = ""
+    passed_turn: int = -1
+    passed_step: int = -1
+    other_command: bool = False
+    files: tuple[str, ...] = ()
+    change: str = ""  #: lines that the last edit added, when nobody said why
+    causes: tuple[Statement, ...] = ()
+
+    @property
+    def resolved(self) -> bool:
+        return bool(self.passed)
+
+    @property
+    def worth_keeping(self) -> bool:
+        """A run that failed once and then passed by itself teaches nothing."""
+        if self.reported:
+            return bool(self.causes)
+        if self.resolved:
+            known = bool(self.error or self.causes or self.other_command)
+            return known and bool(self.files or self.causes or self.other_command)
+        return bool(self.error) and (self.attempts > 1 or bool(self.causes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    turn: int
+    step: int
+    run: Ran
+    part: str
+    base: str
+    core: frozenset[str]
+    failed: bool
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.turn, self.step
+
+
+def find(turns: Sequence[Turn], found: Found, heard: Heard) -> list[Failure]:
+    """The failures of a session, each with its own cause and fix, in order."""
+    steps = [s for turn in turns for s in _steps(turn)]
+    failures: list[Failure] = []
+    covered: set[tuple[int, int]] = set()
+    for position, step in enumerate(steps):
+        if not step.failed or step.place in covered:
+            continue
+        failure, used = _follow(step, steps[position + 1 : position + 1 + _LOOK_AHEAD_STEPS], turns)
+        covered.update(used)
+        failures.append(failure)
+    failures = _with_causes(failures, turns, found)
+    failures += _reported(turns, failures, found, heard)
+    return sorted((f for f in failures if f.worth_keeping), key=lambda f: (f.turn, f.step))
+
+
+def _steps(turn: Turn) -> list[_Step]:
+    found = []
+    for index, step in enumerate(turn.steps):
+        if not isinstance(step, Ran) or not step.command:
+            continue
+        verdict = checks.verdict(step)
+        heads = [
+            p.head for p in shell.parts(step.command) if not shell.only_looks(p.head) and not shell.is_chore(p.head)
+        ]
+        if not heads:
+            continue
+        if verdict == "failed":
+            heads = [_blamed(heads, step)]
+        failed = verdict == "failed"
+        found += [_Step(turn.number, index, step, h, shell.base(h), shell.core(h), failed) for h in heads]
+    return found
+
+
+def _blamed(heads: list[str], run: Ran) -> str:
+    """Of the parts of a chain, the one whose program the error names; else the last one."""
+    error = checks.error_line(checks.output_of(run)).casefold()
+    for head in reversed(heads):
+        program = shell.base(head).split()[0:1]
+        if program and len(program[0]) > 2 and program[0].rsplit("/", 1)[-1].casefold() in error:
+            return head
+    return heads[-1]
+
+
+def _follow(first: _Step, later: list[_Step], turns: Sequence[Turn]) -> tuple[Failure, set[tuple[int, int]]]:
+    """From a failing run to the first later one that passes."""
+    used: set[tuple[int, int]] = set()
+    attempts = 1
+    passed: _Step | None = None
+    for step in later:
+        same = step.base == first.base
+        alike = bool(step.core & first.core) and step.turn - first.turn <= 2
+        if step.failed and same:
+            attempts += 1
+            used.add(step.place)
+        elif not step.failed and (same or alike):
+            passed = step
+            break
+    failure = Failure(
+        turn=first.turn,
+        step=first.step,
+        command=first.part,
+        exit_code=first.run.exit_code,
+        error=checks.error_line(checks.output_of(first.run)),
+        attempts=attempts,
+    )
+    if passed is None:
+        return failure, used
+    edits = _edits(turns, first.place, passed.place)
+    return (
+        replace(
+            failure,
+            passed=passed.part,
+            passed_turn=passed.turn,
+            passed_step=passed.step,
+            other_command=passed.base != first.base or (passed.part != first.part and not edits),
+            files=tuple(dict.fromkeys(path for path, _ in edits)),
+            change=_added(edits[-1][1]) if edits else "",
+        ),
+        used,
+    )
+
+
+def _edits(turns: Sequence[Turn], start: tuple[int, int], end: tuple[int, int]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for turn in turns[start[0] : end[0] + 1]:
+        for index, step in enumerate(turn.steps):
+            if start < (turn.number, index) < end and isinstance(step, Ran) and step.ok is not False:
+                found += [(edit.path, edit.diff) for edit in step.edits]
+    return found
+
+
+def _added(diff: str) -> str:
+    lines = [
+        line[1:].strip().replace("`", "'") for line in diff.splitlines() if line.startswith("+") and line[1:].strip()
+    ]
+    return words.shorten("; ".join(lines[:2]), 110)
+
+
+def _with_causes(failures: list[Failure], turns: Sequence[Turn], found: Found) -> list[Failure]:
+    """Give each failure the sentences that explain it, each sentence to one failure only."""
+    taken: set[str] = set()
+    out: list[Failure] = []
+    for number, failure in enumerate(failures):
+        start = (failure.turn, failure.step)
+        end = (
+            (failure.passed_turn, failure.passed_step)
+            if failure.resolved
+            else (failure.turn, len(turns[failure.turn].steps))
+        )
+        near = words.content(" ".join([failure.error, failure.command, *failure.files]))
+        rivals = [f for f in failures[number + 1 :] if (f.turn, f.step) < end]
+        inside = [s for s in found.said if start < (s.turn, s.step) < end and s.text not in taken]
+        causes = _explanation(inside, near, rivals)
+        if not causes and failure.resolved:
+            after = [s for s in found.said if end <= (s.turn, s.step) and s.turn == end[0] and s.text not in taken]
+            causes = [s for s in after if s.causal and s.tone == "plain" and s.content & near][:1]
+        taken.update(s.text for s in causes)
+        out.append(replace(failure, causes=tuple(causes)))
+    return out
+
+
+def _explanation(said: Sequence[Statement], near: frozenset[str], rivals: Sequence[Failure]) -> list[Statement]:
+    """The sentences of the last message that says what is wrong, unless they are nearer to a later failure."""
+    messages: dict[tuple[int, int], list[Statement]] = {}
+    for statement in said:
+        messages.setdefault((statement.turn, statement.step), []).append(statement)
+    for place in sorted(messages, reverse=True):
+        rival = next((r for r in reversed(rivals) if (r.turn, r.step) < place), None)
+        told = _told(messages[place])
+        if not told:
+            continue
+        if rival is not None:
+            theirs = words.content(" ".join([rival.error, rival.command, *rival.files]))
+            about = frozenset().union(*(s.content for s in told))
+            if len(about & near) <= len(about & theirs):
+                continue
+        return told
+    return []
+
+
+def _told(message: Sequence[Statement]) -> list[Statement]:
+    """Of one message, what explains: plain sentences, or a guess that names a cause when there is nothing plainer."""
+    plain = [s for s in message if s.tone in ("plain", "unfinished")]
+    if not plain:
+        plain = [s for s in message if s.tone == "hypothesis" or (s.tone == "done" and s.causal)]
+    return plain[:_CAUSE_SENTENCES]
+
+
+def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: Heard) -> list[Failure]:
+    """Faults that the user told of and no command showed: explained right before an edit that stayed."""
+    used = {cause.text for failure in known for cause in failure.causes}
+    out: list[Failure] = []
+    symptom = ""
+    for turn in turns:
+        told = [s for s in turn.sentences if cues.has("problem", s, turn.spoken)]
+        if told:
+            symptom = told[0]
+        if not symptom or turn.number in heard.undone:
+            continue
+        edits = [
+            i for i, step in enumerate(turn.steps) if isinstance(step, Ran) and step.ok is not False and step.edits
+        ]
+        if not edits:
+            continue
+        before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]]
+        causes = [s for s in _explanation(before, frozenset(), ()) if s.text not in used]
+        if not causes:
+            continue
+        passed = [s for s in _steps(turn) if not s.failed and s.step > edits[-1]]
+        paths = [edit.path for i in edits for edit in turn.steps[i].edits]  # type: ignore[union-attr]
+        out.append(
+            Failure(
+                turn=turn.number,
+                step=causes[0].step,
+                reported=words.shorten(symptom, 200),
+                causes=tuple(causes),
+                files=tuple(dict.fromkeys(paths)),
+                passed=passed[-1].part if passed else "",
+            )
+        )
+        symptom = ""
+    return out

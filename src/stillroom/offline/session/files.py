@@ -1,0 +1,62 @@
+"""Files that a session really changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from stillroom.offline.session import shell
+from stillroom.offline.session.turns import Turn
+from stillroom.rollouts.events import Ran
+
+_UNDOES = re.compile(r"^git\s+(?:checkout(?:\s+\S+)?\s+--\s|restore\b|checkout\s+\.)")
+
+
+def changed(turns: Sequence[Turn], undone: Collection[int]) -> dict[str, int]:
+    """Paths with the last turn that changed them; what was reverted is left out."""
+    found: dict[str, int] = {}
+    for turn in turns:
+        if turn.number in undone:
+            continue
+        for step in turn.steps:
+            if not isinstance(step, Ran) or step.ok is False:
+                continue
+            for edit in step.edits:
+                if edit.action == "delete" and edit.path in found:
+                    del found[edit.path]
+                else:
+                    found[edit.path] = turn.number
+            for part in shell.parts(step.command or ""):
+                _undo(part.head, found)
+    return found
+
+
+def undone_by_commands(turns: Sequence[Turn]) -> frozenset[str]:
+    """Paths whose edits a later command threw away."""
+    lost: set[str] = set()
+    live: dict[str, int] = {}
+    for turn in turns:
+        for run in turn.runs:
+            for edit in run.edits:
+                live[edit.path] = turn.number
+                lost.discard(edit.path)
+            for part in shell.parts(run.command or ""):
+                before = set(live)
+                _undo(part.head, live)
+                lost |= before - set(live)
+    return frozenset(lost)
+
+
+def _undo(command: str, found: dict[str, int]) -> None:
+    if re.match(r"^git\s+reset\s+.*--hard", command) or re.match(
+        r"^git\s+(?:checkout|restore)\s+(?:--\s+)?\.\s*$", command
+    ):
+        found.clear()
+        return
+    if not _UNDOES.match(command):
+        return
+    for word in shell.words(command)[2:]:
+        path = word.rstrip("/").removeprefix("./")
+        for known in list(found):
+            if known == path or known.endswith("/" + path) or known.startswith(path + "/"):
+                del found[known]

@@ -1,0 +1,190 @@
+"""What the assistant found out, what it believed and had to take back, and what it left open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from stillroom.offline import cues
+from stillroom.offline.session import checks, referents
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.session.wishes import Heard
+from stillroom.offline.text import sentences, words
+from stillroom.rollouts.events import Ran, Said
+
+Tone = Literal["plain", "done", "hypothesis", "intention", "proposal", "disproved", "unfinished"]
+
+_MIN_WEIGHT, _MAX_CHARS = 2.5, 420
+_FACT_SCORE = 4.0
+"""A sentence is kept as a fact from this on: two names that a tool confirmed and words of finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence of the assistant, with how far it can be trusted."""
+
+    turn: int
+    step: int  #: index within the turn
+    text: str
+    tone: Tone
+    score: float
+    causal: bool
+    closing: bool  #: of the last message of the turn
+    confirmed: tuple[str, ...]  #: names in it that a tool's output, a command or an edit also holds
+    content: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything worth keeping of the assistant's side."""
+
+    #: All sentences in order, what was refuted left out.
+    said: tuple[Statement, ...]
+    facts: tuple[Statement, ...]
+    disproved: tuple[Statement, ...]
+    open: tuple[Statement, ...]
+    done: tuple[Statement, ...]
+
+
+def find(turns: list[Turn], heard: Heard) -> Found:
+    """Sort the assistant's sentences. What the user turned down, undid or contradicted is not a fact."""
+    said = [statement for turn in turns for statement in _statements(turn)]
+    disproved = [s for s in said if s.tone == "disproved"]
+    said = [s for s in said if not _refuted(s, heard, disproved)]
+    facts = [s for s in said if s.tone == "plain" and s.score >= _FACT_SCORE]
+    done = [s for s in said if s.tone == "done"]
+    last = turns[-1].number if turns else 0
+    return Found(
+        said=tuple(said),
+        facts=tuple(_distinct(sorted(facts, key=lambda f: (-f.score, f.turn, f.step)))),
+        disproved=tuple(_distinct([d for d in disproved if not _turned_down(d, heard)])),
+        open=tuple(_distinct([s for s in said if s.tone == "unfinished" and s.turn == last])),
+        done=tuple(_distinct(done)),
+    )
+
+
+class _Evidence:
+    """What tools have shown so far in a turn."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def add(self, run: Ran) -> None:
+        self._texts.append(run.command or run.arguments[:4000])
+        self._texts.append(checks.output_of(run))
+        for edit in run.edits:
+            self._texts.append(edit.path)
+            self._texts.append(edit.diff[:8000])
+
+    def holds(self, name: str) -> bool:
+        return any(name in text for text in self._texts)
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+
+def _statements(turn: Turn) -> list[Statement]:
+    evidence = _Evidence()
+    found: list[Statement] = []
+    last = max((i for i, s in enumerate(turn.steps) if isinstance(s, Said) and s.who == "assistant"), default=-1)
+    for index, step in enumerate(turn.steps):
+        if isinstance(step, Ran):
+            evidence.add(step)
+        elif step.who == "assistant":
+            spoken = cues.spoken_in(step.text, turn.spoken[0])
+            for raw in sentences.split(sentences.without_pastes(step.text)):
+                text = referents.plain(raw)
+                content = words.content(text)
+                if len(text) > _MAX_CHARS or words.weight(content) < _MIN_WEIGHT or text.endswith(("?", "？")):
+                    continue
+                found.append(_statement(turn, index, text, content, spoken, evidence, closing=index == last))
+    return found
+
+
+def _statement(
+    turn: Turn,
+    step: int,
+    text: str,
+    content: frozenset[str],
+    spoken: tuple[str, ...],
+    evidence: _Evidence,
+    *,
+    closing: bool,
+) -> Statement:
+    confirmed = tuple(name for name in words.identifiers(text)[:12] if evidence.holds(name)) if evidence else ()
+    strong = cues.has("strongcause", text, spoken)
+    tone = _tone(text, spoken, closing=closing, causal=strong)
+    score = 3.0 * strong + cues.has("cause", text, spoken) + cues.has("finding", text, spoken) + min(2, len(confirmed))
+    if not evidence:
+        score -= 3
+    elif not confirmed and not strong:
+        score -= 2
+    if cues.has("perishable", text, spoken) or cues.has("oneoff", text, spoken):
+        score -= 4
+    return Statement(
+        turn=turn.number,
+        step=step,
+        text=text,
+        tone=tone,
+        score=score,
+        causal=strong,
+        closing=closing,
+        confirmed=confirmed,
+        content=content,
+    )
+
+
+def _tone(text: str, spoken: tuple[str, ...], *, closing: bool, causal: bool) -> Tone:
+    if cues.has("disproved", text, spoken):
+        return "disproved"
+    if cues.has("intention", text, spoken):
+        return "intention"
+    if cues.has("proposal", text, spoken):
+        return "proposal"
+    if cues.has("hypothesis", text, spoken):
+        return "hypothesis"
+    if closing and cues.has("unfinished", text, spoken):
+        return "unfinished"
+    if cues.opens("done", text, spoken) or (
+        closing and not causal and (cues.has("done", text, spoken) or cues.has("works", text, spoken))
+    ):
+        return "done"
+    return "plain"
+
+
+def _refuted(said: Statement, heard: Heard, disproved: list[Statement]) -> bool:
+    if said.turn in heard.undone or _turned_down(said, heard) or _outdated(said, heard):
+        return True
+    if said.turn in heard.contradicted and said.tone in ("plain", "hypothesis"):
+        return True
+    return said.tone != "disproved" and any(
+        (d.turn, d.step) > (said.turn, said.step)
+        and words.overlap(d.content, said.content) >= 0.5
+        and words.weight(d.content & said.content) >= 1.5
+        for d in disproved
+    )
+
+
+def _turned_down(said: Statement, heard: Heard) -> bool:
+    return any(
+        abs(turn - said.turn) <= 1
+        and words.weight(offer & said.content) >= 2.5
+        and words.overlap(offer, said.content) >= 0.6
+        for turn, offer in heard.turned_down
+    )
+
+
+def _outdated(said: Statement, heard: Heard) -> bool:
+    for turn, values in heard.outdated:
+        telling = {v for v in values if any(c.isdigit() for c in v) or len(v) > 3}
+        if said.turn < turn and telling & said.content and len(values & said.content) * 2 >= len(values):
+            return True
+    return False
+
+
+def _distinct(statements: list[Statement]) -> list[Statement]:
+    kept: list[Statement] = []
+    for statement in statements:
+        if not any(words.jaccard(statement.content, k.content) >= 0.6 for k in kept[:60]):
+            kept.append(statement)
+    return kept

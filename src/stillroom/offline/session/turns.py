@@ -1,0 +1,79 @@
+"""A session as turns: what the user typed, and everything until they typed again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stillroom.offline import cues
+from stillroom.offline.sizes import MAX_TURNS
+from stillroom.offline.text import sentences
+from stillroom.rollouts.events import Ran, Said
+
+_INJECTED = ("# AGENTS.md instructions", "<user_instructions>", "<environment_context>", "<skill>", "<turn_aborted>")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of the user and what followed it."""
+
+    number: int
+    text: str  #: typed by the user, pastes removed
+    sentences: tuple[str, ...]
+    spoken: tuple[str, ...]  #: languages whose cues apply
+    steps: tuple[Said | Ran, ...]
+
+    @property
+    def runs(self) -> list[Ran]:
+        return [step for step in self.steps if isinstance(step, Ran)]
+
+    @property
+    def replies(self) -> list[Said]:
+        """What the assistant itself said; other agents and the harness are left out."""
+        return [step for step in self.steps if isinstance(step, Said) and step.who == "assistant"]
+
+    @property
+    def last_reply(self) -> str:
+        replies = self.replies
+        finals = [reply for reply in replies if reply.final]
+        return (finals or replies)[-1].text if replies else ""
+
+    @property
+    def edited(self) -> list[str]:
+        return [edit.path for run in self.runs if run.ok is not False for edit in run.edits]
+
+
+def turns_of(events: Sequence[Said | Ran]) -> list[Turn]:
+    """The turns of a session. What stands before the first message of the user belongs to no turn and is dropped."""
+    groups: list[tuple[str, list[Said | Ran]]] = []
+    for event in events:
+        if isinstance(event, Said) and event.who == "user":
+            typed = _typed(event.text)
+            if not typed:
+                continue
+            # Two messages in a row are one: nobody acted between them.
+            if groups and not groups[-1][1]:
+                groups[-1] = (f"{groups[-1][0]}\n\n{typed}", [])
+            else:
+                groups.append((typed, []))
+        elif groups:
+            groups[-1][1].append(event)
+    if len(groups) > MAX_TURNS:
+        groups = groups[: MAX_TURNS // 2] + groups[-MAX_TURNS // 2 :]
+    session = cues.detect("\n".join(text[:400] for text, _ in groups[:40]))
+    return [
+        Turn(
+            number=number,
+            text=text,
+            sentences=tuple(sentences.split(text)),
+            spoken=cues.spoken_in(text, session),
+            steps=tuple(steps),
+        )
+        for number, (text, steps) in enumerate(groups)
+    ]
+
+
+def _typed(text: str) -> str:
+    if text.lstrip().startswith(_INJECTED[:1]):
+        return ""
+    return sentences.without_pastes(text).strip()

@@ -1,0 +1,395 @@
+"""What the user wants to hold beyond this moment, in their own words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from stillroom.offline import cues
+from stillroom.offline.session import referents
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.sizes import QUOTE_CHARS
+from stillroom.offline.text import words
+
+WishKind = Literal["rule", "correction", "preference", "decision", "fact"]
+_BARE = 2.0
+"""A sentence that says less than this (in words) says nothing without what it refers to."""
+_LEANING = 4.5
+"""A sentence up to this, with "that" or "it" in it, leans on what stands before."""
+_TRAILING = 7.0
+"""A sentence up to this that follows a wish, and is nothing of its own, goes on with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One thing the user said that outlives the session."""
+
+    turn: int
+    kind: WishKind
+    quote: str
+    #: What it refers to, when it doesn't stand alone: "after …", "asked …", "agreed to …".
+    about: str = ""
+    #: What came of it in the files, when the words alone don't tell.
+    seen: str = ""
+    #: Later words that change it.
+    amended: tuple[str, ...] = ()
+    changes: bool = False
+    negative: bool = False
+    replaced: str = ""  #: what it supersedes, in the user's earlier words
+    subject: frozenset[str] = field(default=frozenset(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the user's side of a session says."""
+
+    wishes: tuple[Wish, ...]
+    #: Turns whose work the user had undone, with what they said of it.
+    undone: dict[int, str]
+    #: Words of what the user turned down, by the turn that had offered it.
+    turned_down: tuple[tuple[int, frozenset[str]], ...]
+    #: Turns whose diagnosis the user's next message contradicts.
+    contradicted: frozenset[int]
+    #: Words of what no longer holds, with the turn from which on.
+    outdated: tuple[tuple[int, frozenset[str]], ...]
+
+
+def listen(turns: list[Turn]) -> Heard:
+    """Every wish, in order, without those that a later one of the same session replaces."""
+    wishes: list[Wish] = []
+    undone: dict[int, str] = {}
+    contradicted: set[int] = set()
+    turned_down: list[tuple[int, frozenset[str]]] = []
+    for turn in turns:
+        before = turns[turn.number - 1] if turn.number else None
+        if before is not None:
+            if _rejects(turn):
+                turned_down += [(before.number, words.content(offer)) for offer in referents.offers(before)]
+            if _takes_back(turn):
+                target = next(
+                    (t.number for t in reversed(turns[: turn.number]) if t.edited and t.number not in undone), None
+                )
+                if target is not None:
+                    undone[target] = words.shorten(turn.text, QUOTE_CHARS)
+            if cues.has("broken", turn.text[:300], turn.spoken) or _denies(turn):
+                contradicted.add(before.number)
+        for wish in _wishes_of(turn, before):
+            if wishes and _amends(wish, wishes[-1]):
+                wishes[-1] = _amended(wishes[-1], wish)
+            else:
+                wishes.append(wish)
+    if not any(turn.runs for turn in turns):
+        # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
+        wishes = [w for w in wishes if w.kind == "rule" and _is_lasting(w.quote, turns[w.turn].spoken)]
+    kept = [wish for wish in wishes if not (wish.turn in undone and wish.kind in ("decision", "preference"))]
+    kept, outdated = _without_replaced(kept)
+    return Heard(
+        wishes=tuple(_distinct(kept)),
+        undone=undone,
+        turned_down=tuple(turned_down),
+        contradicted=frozenset(contradicted),
+        outdated=tuple(outdated),
+    )
+
+
+def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
+    spoken = turn.spoken
+    found: list[Wish] = []
+    passing = any(_is_passing(s, spoken) for s in turn.sentences)
+    follows = False  # the sentence before was taken
+    skip_next = False
+    for number, sentence in enumerate(turn.sentences):
+        if skip_next:
+            skip_next = False
+            continue
+        first = number == 0
+        if first and before is not None and not passing:
+            taken = _agreement(turn, before)
+            if taken is not None:
+                found.append(taken)
+                follows = True
+                if not _has_own_rule(sentence, spoken):
+                    continue
+        quote = sentence
+        corrects = first and before is not None and cues.opens("correction", sentence, spoken) > 0
+        if corrects and _own_weight(sentence, spoken) < _BARE and number + 1 < len(turn.sentences):
+            quote = f"{sentence} {turn.sentences[number + 1]}"
+            skip_next = True
+        wish = _classify(quote, turn, before, corrects=corrects, passing=passing)
+        if wish is None:
+            if follows and found and _goes_on(sentence, spoken):
+                found[-1] = _joined(found[-1], sentence)
+            else:
+                follows = False
+        elif follows and found and _is_short(quote) and wish.kind == found[-1].kind and not wish.about:
+            found[-1] = _joined(found[-1], quote)
+        else:
+            found.append(wish)
+            follows = True
+    return found
+
+
+def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, passing: bool) -> Wish | None:
+    spoken = turn.spoken
+    if _is_passing(quote, spoken):
+        return None
+    standing = _has_own_rule(quote, spoken)
+    lasting = _is_lasting(quote, spoken)
+    if cues.has("perishable", quote, spoken) and not lasting:
+        return None
+    if _is_question(quote, spoken) and not (standing and cues.has("polite", quote, spoken)):
+        return None
+    own = words.content(quote)
+    weight = _own_weight(quote, spoken)
+    changes = turn.number > 0 and cues.has("mindchange", quote, spoken)
+    kind = _kind(quote, turn, corrects=corrects, changes=changes, standing=standing)
+    if kind is None or not own:
+        return None
+    if passing and kind in ("decision", "fact", "correction", "preference") and not standing:
+        return None
+    leans = weight < _BARE or (
+        kind != "rule" and weight < _LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
+    )
+    about, seen = "", ""
+    if before is not None and (leans or kind == "correction" or changes):
+        about = _referent(turn, before, kind)
+        seen = referents.evidence(turn, quote)
+    if leans and kind == "rule" and not (before is not None and before.edited):
+        return None
+    if leans and not about and not seen:
+        return None
+    if weight == 0 and not seen and kind != "correction":
+        return None
+    return Wish(
+        turn=turn.number,
+        kind=kind,
+        quote=words.shorten(quote, QUOTE_CHARS),
+        about=about,
+        seen=seen,
+        changes=changes or (corrects and turn.number > 0),
+        negative=cues.has("prohibition", quote, spoken),
+        subject=own | (words.content(about) if weight < _LEANING else frozenset()),
+    )
+
+
+def _kind(quote: str, turn: Turn, *, corrects: bool, changes: bool, standing: bool) -> WishKind | None:
+    spoken = turn.spoken
+    problem = cues.has("problem", quote, spoken)
+    if standing:
+        return "rule"
+    if corrects and not cues.has("thanks", quote, spoken):
+        return "correction"
+    if cues.has("preference", quote, spoken) and not (problem or (turn.number == 0 and _asks_for_work(quote, spoken))):
+        return "preference"
+    if (turn.number and changes) or (cues.has("decision", quote, spoken) and not cues.opens("request", quote, spoken)):
+        return "decision"
+    if turn.number and cues.has("decision", quote, spoken):
+        return "decision"
+    if (
+        cues.opens("style", cues.without_opener(quote, spoken), spoken)
+        and not problem
+        and _own_weight(quote, spoken) >= 3
+    ):
+        return "preference"
+    states = cues.has("fact", quote, spoken) and not cues.opens("request", quote, spoken) and not problem
+    if turn.number and states and words.identifiers(quote) and not cues.has("anaphora", quote, spoken):
+        return "fact"
+    return None
+
+
+def _has_own_rule(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """A rule that was meant as one, not a complaint ("it always crashes")."""
+    if cues.has("prohibition", sentence, spoken) or cues.has("remember", sentence, spoken):
+        return _own_weight(sentence, spoken) >= 1
+    if not cues.has("standing", sentence, spoken) or _own_weight(sentence, spoken) < 1.5:
+        return False
+    return not cues.has("problem", sentence, spoken) or _is_lasting(sentence, spoken)
+
+
+def _is_lasting(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Holds a word of standing that tells more than how often something happens."""
+    rest = cues.without("frequency", sentence, spoken)
+    if cues.has("standing", rest, spoken) or cues.has("remember", rest, spoken):
+        return True
+    # "Never X", "always X" as a command.
+    opening = cues.without_opener(sentence, spoken)
+    return cues.opens("frequency", opening, spoken) > 0 and _own_weight(sentence, spoken) >= 3
+
+
+def _own_weight(sentence: str, spoken: tuple[str, ...]) -> float:
+    """How much a sentence says besides its cue words."""
+    rest = sentence
+    for kind in ("frequency", "changed", "thanks", "approval", "mindchange"):
+        rest = cues.without(kind, rest, spoken)
+    return words.weight(words.content(rest))
+
+
+def _asks_for_work(sentence: str, spoken: tuple[str, ...]) -> bool:
+    return cues.has("request", sentence, spoken) and not cues.has("prohibition", sentence, spoken)
+
+
+def _goes_on(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence that is no wish itself belongs to the one before: its reason, or the rest of a list."""
+    if _is_question(sentence, spoken) or _is_passing(sentence, spoken) or cues.has("perishable", sentence, spoken):
+        return False
+    if any(cues.opens(kind, sentence, spoken) for kind in ("thanks", "greeting", "transition", "request", "polite")):
+        return False
+    return words.weight(words.content(sentence)) <= _TRAILING
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= (30 if any(ord(c) > 0x2E80 for c in text) else 60)
+
+
+def _joined(wish: Wish, sentence: str) -> Wish:
+    quote = f"{wish.quote} {sentence}"
+    if len(quote) > QUOTE_CHARS:
+        return wish
+    return replace(wish, quote=quote, subject=wish.subject | words.content(sentence))
+
+
+def _is_passing(sentence: str, spoken: tuple[str, ...]) -> bool:
+    if not cues.has("oneoff", sentence, spoken):
+        return False
+    return not re.search(
+        r"\bnot (?:just|only)\b|不只|不仅|だけで(?:は)?なく|nicht nur|no s[oó]lo|pas seulement|n[aã]o s[oó]|"
+        r"не только|뿐만",
+        sentence,
+        re.IGNORECASE,
+    )
+
+
+def _is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
+    if sentence.rstrip("\"'）)」 ").endswith(("?", "？")):
+        return True
+    return cues.opens("question", cues.without_opener(sentence, spoken), spoken) > 0 and (
+        "?" in sentence or "？" in sentence
+    )
+
+
+def _referent(turn: Turn, before: Turn, kind: WishKind) -> str:
+    if _rejects(turn):
+        # What was turned down is not repeated: the user's own words are enough, or nothing is kept.
+        return f"after {done}" if (done := referents.action(before)) else ""
+    asked = referents.question(before)
+    if asked and kind != "correction":
+        return f"asked “{words.shorten(asked, 200)}”"
+    said = before.sentences[-1] if before.sentences else ""
+    if (
+        said
+        and len(said) <= 160
+        and not _is_question(said, before.spoken)
+        and not cues.opens("approval", said, before.spoken)
+    ):
+        done = referents.action(before)
+        return f"after “{words.shorten(said, 160)}”" + (f" ({done})" if done else "")
+    done = referents.action(before)
+    return f"after {done}" if done else ""
+
+
+def _agreement(turn: Turn, before: Turn) -> Wish | None:
+    """The user's yes to something that the assistant proposed, or the option they picked."""
+    spoken = turn.spoken
+    opening = turn.sentences[0]
+    if _rejects(turn) or not turn.steps:
+        return None
+    picked = referents.picked(before, opening) if words.weight(words.content(opening)) <= 8 else ""
+    agrees = cues.opens("approval", opening, spoken) > 0
+    offered = picked or (referents.proposal(before) if agrees else "")
+    if not offered:
+        return None
+    return Wish(
+        turn=turn.number,
+        kind="decision",
+        quote=words.shorten(opening, QUOTE_CHARS),
+        about=f"agreed to “{words.shorten(offered, 300)}”",
+        subject=words.content(offered) | words.content(opening),
+    )
+
+
+def _amends(later: Wish, earlier: Wish) -> bool:
+    """Whether a fragment changes the decision just before it ("and make that 10")."""
+    if later.kind not in ("decision", "correction") or earlier.kind not in ("decision", "correction"):
+        return False
+    if not later.changes or not 0 < later.turn - earlier.turn <= 2:
+        return False
+    own = words.content(later.quote)
+    return words.weight(own) < _LEANING or bool(_numbers(later.quote) and _numbers(earlier.quote + earlier.about))
+
+
+def _amended(earlier: Wish, later: Wish) -> Wish:
+    said = f"“{later.quote}”" + (f" ({later.seen})" if later.seen else "")
+    return replace(
+        earlier,
+        amended=(*earlier.amended, said),
+        subject=earlier.subject | later.subject,
+        turn=later.turn,
+        changes=True,
+    )
+
+
+def _rejects(turn: Turn) -> bool:
+    return bool(turn.sentences) and cues.opens("rejection", turn.sentences[0], turn.spoken) > 0
+
+
+def _denies(turn: Turn) -> bool:
+    return bool(turn.sentences) and cues.has("disproved", turn.sentences[0], turn.spoken)
+
+
+def _takes_back(turn: Turn) -> bool:
+    return any(
+        cues.has("takeback", s, turn.spoken) and not s.endswith(("?", "？")) and words.weight(words.content(s)) <= 12
+        for s in turn.sentences[:3]
+    )
+
+
+def _without_replaced(wishes: list[Wish]) -> tuple[list[Wish], list[tuple[int, frozenset[str]]]]:
+    """Drop what a later wish on the same subject replaces; the later one says so."""
+    kept: list[Wish] = []
+    outdated: list[tuple[int, frozenset[str]]] = []
+    for wish in wishes:
+        for index in range(len(kept) - 1, -1, -1):
+            earlier = kept[index]
+            if earlier.turn < wish.turn and _replaces(wish, earlier):
+                wish = replace(wish, replaced=earlier.quote)
+                outdated.append((wish.turn, frozenset(earlier.subject - wish.subject)))
+                del kept[index]
+        kept.append(wish)
+    return kept, outdated
+
+
+def _replaces(later: Wish, earlier: Wish) -> bool:
+    common = later.subject & earlier.subject
+    near = words.overlap(later.subject, earlier.subject)
+    if not common:
+        return False
+    different = bool(later.subject - earlier.subject)
+    if later.changes and later.kind != "rule":
+        return different and near >= 0.5 and words.weight(common) >= 1.5
+    if later.negative != earlier.negative:
+        return words.weight(common) >= 2 and near >= 0.6
+    numbers = (_numbers(later.quote), _numbers(earlier.quote))
+    return bool(numbers[0] and numbers[1] and numbers[0] != numbers[1]) and near >= 0.6 and words.weight(common) >= 2
+
+
+def _numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d+(?:\.\d+)*", text))
+
+
+def _distinct(wishes: list[Wish]) -> list[Wish]:
+    kept: list[Wish] = []
+    for wish in wishes:
+        same = next(
+            (
+                i
+                for i, k in enumerate(kept)
+                if words.jaccard(k.subject, wish.subject) >= 0.8 and k.negative == wish.negative
+            ),
+            None,
+        )
+        if same is None:
+            kept.append(wish)
+        elif len(wish.quote) > len(kept[same].quote) and wish.kind == "rule":
+            kept[same] = wish
+    return kept
