@@ -1,0 +1,141 @@
+"""`memory_summary.md`, in the shape of spec §1.15: what a session is given before it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stillroom.offline.folder.handbook import Wanted
+from stillroom.offline.folder.merge import Block, Line, said
+from stillroom.offline.folder.notes import Note
+from stillroom.offline.text import conflict
+from stillroom.offline.text.words import shorten
+
+VERSION = "v1"
+_RECENT_DAYS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much of everything may be said."""
+
+    preferences: int = 40
+    tips: int = 16
+    topics: int = 400
+    line_chars: int = 320
+    with_details: bool = True
+
+
+ROOMS = (
+    Room(),
+    Room(preferences=30, tips=12, topics=120, line_chars=240),
+    Room(preferences=24, tips=8, topics=60, line_chars=200),
+    Room(preferences=16, tips=6, topics=40, line_chars=160),
+    Room(preferences=10, tips=4, topics=25, line_chars=120, with_details=False),
+    Room(preferences=5, tips=2, topics=10, line_chars=100, with_details=False),
+    Room(preferences=0, tips=0, topics=3, line_chars=80, with_details=False),
+    Room(preferences=0, tips=0, topics=0, line_chars=80, with_details=False),
+)
+"""From roomy to bare: the first that fits is taken."""
+
+
+def summary(blocks: Sequence[Block], notes: Sequence[Note], room: Room, wanted: Wanted) -> list[str]:
+    """The lines of `memory_summary.md`."""
+    lines = [VERSION, "", "## User Profile", "", *_profile(blocks)]
+    preferences = [f"- {shorten(note.text, room.line_chars)} [ad-hoc note]" for note in notes] + _preferences(
+        blocks, room
+    )
+    lines += _section(
+        "## User preferences", [p for p in preferences if wanted(p)][: room.preferences], "none known yet"
+    )
+    tips = [t for t in _tips(blocks, room) if wanted(t)]
+    lines += _section("## General Tips", tips[: room.tips], "none yet")
+    lines += ["", "## What's in Memory", *_index(blocks, room, wanted)]
+    return lines
+
+
+def _profile(blocks: Sequence[Block]) -> list[str]:
+    if not blocks:
+        return ["Nothing is known of the user yet."]
+    names = ", ".join(f"{block.group.title} ({len(block.group.sessions)})" for block in blocks[:8])
+    return [f"Works with coding agents on: {names} (sessions remembered in parentheses)."]
+
+
+def _preferences(blocks: Sequence[Block], room: Room) -> list[str]:
+    """Wishes of several repositories first, once; then group by group."""
+    shown: list[tuple[Line, list[str]]] = []
+    for block in blocks:
+        for line in block.of("preference"):
+            known = next((s for s in shown if conflict.same(s[0].claim, line.claim)), None)
+            if known is None:
+                shown.append((line, [block.group.title]))
+            elif block.group.title not in known[1]:
+                known[1].append(block.group.title)
+    shown.sort(key=lambda pair: -len(pair[1]) if len(pair[1]) > 1 else 0)
+    return [
+        f"- {shorten(line.render(with_history=False), room.line_chars)} (in {', '.join(titles[:4])})"
+        for line, titles in shown
+    ]
+
+
+def _tips(blocks: Sequence[Block], room: Room) -> list[str]:
+    """What failed and what then worked, a few of every group."""
+    found = []
+    for rank in range(4):
+        for block in blocks:
+            failures = block.of("failure")
+            if rank < len(failures):
+                found.append(f"- in {block.group.title}: {shorten(failures[rank].render(), room.line_chars)}")
+    return found
+
+
+def _index(blocks: Sequence[Block], room: Room, wanted: Wanted) -> list[str]:
+    days = sorted({block.group.day for block in blocks}, reverse=True)[:_RECENT_DAYS]
+    recent = [block for block in blocks if block.group.day in days]
+    older = [block for block in blocks if block.group.day not in days]
+    lines: list[str] = []
+    left = room.topics
+    for block in recent:
+        if left <= 0:
+            break
+        topics = _topics(block, room, wanted)[: max(1, left // 2)]
+        left -= len(topics)
+        lines += [
+            "",
+            f"### {block.group.title}",
+            "",
+            f"#### {block.group.day}",
+            "",
+            *(line for t in topics for line in t),
+        ]
+    if older and left > 0:
+        lines += ["", "### Older Memory Topics"]
+        for block in older[:left]:
+            topics = _topics(block, room, wanted)[:2]
+            lines += ["", f"#### {block.group.title}", "", *(line for t in topics for line in t[:2])]
+    return lines
+
+
+def _topics(block: Block, room: Room, wanted: Wanted) -> list[list[str]]:
+    topics = []
+    where = ", ".join(block.group.cwds[:2])
+    for entry in block.tasks:
+        head = f"- {shorten(entry.name, room.line_chars)}: {', '.join(entry.keywords[:6])}"
+        if not wanted(head):
+            continue
+        topic = [head]
+        if room.with_details:
+            day = max(session.day for session in entry.sessions)
+            topic.append(
+                f"  - desc: {entry.outcome}, {day}; MEMORY.md, {block.group.title}, Task {entry.number}; cwd={where}"
+            )
+            own = [line for line in block.lines if entry.number in line.tasks and line.kind != "reference"]
+            learned = "; ".join(shorten(said(line.text), 90) for line in own[:3])
+            if learned:
+                topic.append(f"  - learnings: {shorten(learned, room.line_chars)}")
+        topics.append(topic)
+    return topics
+
+
+def _section(title: str, bullets: Sequence[str], otherwise: str) -> list[str]:
+    return ["", title, "", *(bullets or [f"- {otherwise}"])]
