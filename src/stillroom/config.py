@@ -229,6 +229,8 @@ class DatabaseLimits(msgspec.Struct, frozen=True, kw_only=True):
     #: How long a writer waits for another process's transaction. They take about a millisecond; a machine that just
     #: woke up, or a slow disk, gets this long before it is an error.
     busy_timeout_ms: int = 30_000
+    #: Threads registered in one transaction: a tenth of a second, for which other writers wait.
+    threads_per_transaction: int = 2000
     #: Characters of a failure's reason that are kept: enough for a line of a report.
     max_reason_chars: int = 2000
     #: Reports of finished passes that are kept: months of them, at a few kilobytes each.

@@ -59,14 +59,14 @@ LIMIT :limit;
 
 -- list_file_stamps --
 -- How every rollout of an agent looked when it was last read; those that vanished are read anew if they come back.
-SELECT rollout_path, file_size, file_mtime_ns, file_offset
+SELECT thread_id, rollout_path, file_size, file_mtime_ns, file_offset
 FROM threads
 WHERE agent = :agent AND missing = 0;
 
 -- mark_missing --
--- The rollout at this path is gone: nothing is left to extract.
+-- The thread's rollout is gone: nothing is left to extract.
 UPDATE threads SET missing = 1
-WHERE agent = :agent AND rollout_path = :rollout_path AND missing = 0;
+WHERE thread_id = :thread_id;
 
 -- choose_mode --
 -- Set the mode of a thread here, whatever the agent's files say.
@@ -90,22 +90,21 @@ LIMIT 1 OFFSET :scan_limit - 1;
 
 -- scan_threads --
 -- Eligible threads down to the edge that are not extracted up to their last activity, newest first, with what their
--- job says. Rows are made as they are fetched: whoever wants two pays for two.
+-- job says. Rows are made as they are fetched: whoever wants two pays for two. The job is asked first, so that the
+-- large rows of the outputs are read only for threads that are behind.
 SELECT
     thread.thread_id, thread.updated_at_ms / 1000 AS updated_at,
     job.status, job.leased_at, job.lease_until, job.finished_at, job.retry_at, job.retry_remaining, job.last_error,
     job.input_watermark, job.last_success_watermark, job.reopened
 FROM threads AS thread
-LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
 LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
+LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
 WHERE thread.is_eligible = 1 AND thread.updated_at_ms BETWEEN :oldest_ms AND :newest_ms
     AND thread.thread_id IS NOT :current_thread_id
     AND (:cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/')
     AND (thread.updated_at_ms, thread.thread_id) >= (:oldest_ms, :edge_thread_id)
-    AND (job.reopened = 1 OR (
-        coalesce(output.source_updated_at, -1) < thread.updated_at_ms / 1000
-        AND coalesce(job.last_success_watermark, -1) < thread.updated_at_ms / 1000
-    ))
+    AND (job.reopened = 1 OR coalesce(job.last_success_watermark, -1) < thread.updated_at_ms / 1000)
+    AND (job.reopened = 1 OR coalesce(output.source_updated_at, -1) < thread.updated_at_ms / 1000)
 ORDER BY thread.updated_at_ms DESC, thread.thread_id DESC;
 
 -- get_job --

@@ -57,9 +57,6 @@ END;
 -- 100,000 threads never touches the table.
 CREATE INDEX threads_eligible ON threads (updated_at_ms DESC, thread_id DESC, is_eligible) WHERE is_eligible = 1;
 
--- `file_stamps` and `forget_missing` ask for one agent's files.
-CREATE INDEX threads_agent ON threads (agent);
-
 -- What phase 1 made of a thread. The foreign key makes an orphan impossible.
 CREATE TABLE stage1_outputs (
     thread_id TEXT PRIMARY KEY REFERENCES threads (thread_id) ON DELETE CASCADE,

@@ -79,13 +79,17 @@ class Store:
             return threads.file_stamps(db, agent)
 
     def save_threads(self, found: Sequence[tuple[Thread, FileStamp]]) -> None:
-        """Insert or refresh threads. A mode that was set here stays."""
-        with self._database.write() as db:
-            threads.save(db, found, retries=_RETRIES, now=self._clock.now())
+        """Insert or refresh threads. A mode that was set here stays. Many are saved in several transactions, so that
+        a first scan of years of sessions keeps nobody waiting."""
+        for start in range(0, len(found), self._limits.threads_per_transaction):
+            with self._database.write() as db:
+                batch = found[start : start + self._limits.threads_per_transaction]
+                threads.save(db, batch, retries=_RETRIES, now=self._clock.now())
 
     def forget_missing(self, agent: str, present: Collection[str]) -> int:
         """Mark the agent's rollouts that are not among these paths: they are not claimed until they come back. What
         was extracted of them stays. Returns how many are newly gone."""
+        present = frozenset(present)
         with self._database.write() as db:
             return threads.mark_missing(db, agent, present=present)
 

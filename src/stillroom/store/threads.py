@@ -22,7 +22,7 @@ def file_stamps(db: sqlite3.Connection, agent: str) -> dict[str, FileStamp]:
     """How every rollout of the agent looked when it was last read, by path."""
     return {
         from_sql(path): FileStamp(size=size, mtime_ns=mtime_ns, offset=offset)
-        for path, size, mtime_ns, offset in execute(db, "list_file_stamps", agent=agent)
+        for _, path, size, mtime_ns, offset in execute(db, "list_file_stamps", agent=agent)
     }
 
 
@@ -36,9 +36,9 @@ def save(db: sqlite3.Connection, found: Iterable[tuple[Thread, FileStamp]], *, r
 
 def mark_missing(db: sqlite3.Connection, agent: str, *, present: Collection[str]) -> int:
     """Mark the agent's rollouts that are not among the present ones; returns how many are newly gone."""
-    gone = [path for path in file_stamps(db, agent) if path not in present]
-    for path in gone:
-        execute(db, "mark_missing", agent=agent, rollout_path=to_sql(path))
+    rows = execute(db, "list_file_stamps", agent=agent).fetchall()
+    gone = [{"thread_id": row["thread_id"]} for row in rows if from_sql(row["rollout_path"]) not in present]
+    db.executemany(QUERIES["mark_missing"], gone)
     return len(gone)
 
 
