@@ -55,7 +55,7 @@ END;
 
 -- A pass looks at the newest eligible threads only. The index has all that the scan asks for, so that claiming among
 -- 100,000 threads never touches the table.
-CREATE INDEX threads_eligible ON threads (updated_at_ms DESC, thread_id DESC, is_eligible) WHERE is_eligible = 1;
+CREATE INDEX threads_eligible ON threads (updated_at_ms DESC, thread_id DESC, cwd, is_eligible) WHERE is_eligible = 1;
 
 -- What phase 1 made of a thread. The foreign key makes an orphan impossible.
 CREATE TABLE stage1_outputs (
