@@ -13,7 +13,9 @@ from stillroom.errors import InvalidArtifacts, WorkspaceError
 from stillroom.workspace.artifacts import SyncReport
 from stillroom.workspace.history import Change, History
 from stillroom.workspace.publish import PublishReport
+from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.staging import Outlook, RecoveryReport, Staging, forget_copies, look, open_staging, recover
+from stillroom.workspace.tree import DEFAULTS, Scan, scan
 
 NOW = 1_790_000_000
 BIG = 4 * 1024 * 1024
@@ -367,6 +369,33 @@ def test_a_look_tells_without_a_copy_whether_there_is_anything_to_do(house: Hous
     house.put("MEMORY.md", "# Mine\n")
     assert look(house.root, house.history, []) == Outlook(SyncReport(unchanged=1), [Change("M", "MEMORY.md")])
     assert not house.staging_dir.exists()
+
+
+def test_a_look_remembers_and_still_sees_every_change(house: House) -> None:
+    """A change that keeps size and time shows by its `ctime`; one that is too fresh was never remembered."""
+    memory = house.history.git_dir / "looks"
+    seen = look(house.root, house.history, [])
+    assert not memory.exists() and not memory.with_name("looks.new").exists()  # everything was written just now
+    path = house.root / "notes.txt"
+
+    def scanned(began_ns: int) -> Scan:
+        remembered = Remembered.load(memory)
+        remembered._began_ns = began_ns
+        found = scan(house.root, limits=DEFAULTS, memory=remembered)
+        remembered.save()
+        return found
+
+    first = scanned(path.stat().st_ctime_ns + 10**10)
+    assert memory.exists() and first == scan(house.root, limits=DEFAULTS) == scanned(0)
+    status = path.stat()
+    path.write_text("A PERSON'S\n", encoding="utf-8")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert scanned(0) == scan(house.root, limits=DEFAULTS) != first
+    path.chmod(0o755)
+    assert scanned(0).files["notes.txt"].executable
+    memory.write_bytes(b"damaged")
+    assert Change("M", "notes.txt") in look(house.root, house.history, []).changes
+    assert Change("M", "notes.txt") not in seen.changes
 
 
 def test_nothing_to_publish_makes_no_commit(house: House) -> None:

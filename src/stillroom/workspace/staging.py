@@ -33,6 +33,7 @@ from stillroom.workspace.git import Content
 from stillroom.workspace.history import Change, History, compare, gather
 from stillroom.workspace.layout import HANDBOOK, may_publish
 from stillroom.workspace.publish import Checkpoint, Journal, PublishReport, carry_out, keep
+from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.tree import (
     DEFAULTS,
     DIFF_FILE,
@@ -226,8 +227,10 @@ class Staging:
 
 
 def look(root: Path, history: History, outputs: Sequence[Stage1Output], *, limits: StageTwo = DEFAULTS) -> Outlook:
-    """What a run would find, with one scan of the folder and nothing copied or written."""
-    present = scan(root, limits=limits).files
+    """What a run would find, with one scan of the folder; nothing is copied, and nothing in the folder written."""
+    memory = Remembered.load(history.git_dir / "looks")
+    present = scan(root, limits=limits, memory=memory).files
+    memory.save()
     sync = plan(root, outputs, present=present, limits=limits)
     return Outlook(sync, compare(history.baseline(), present))
 

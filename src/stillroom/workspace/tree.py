@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from stillroom.config import StageTwo
 from stillroom.errors import FolderRefused, WorkspaceError
@@ -48,8 +48,8 @@ class Read(NamedTuple):
 
     data: bytes
     executable: bool
-    #: Another name leads to it.
-    shared: bool
+    #: From before it was read.
+    status: os.stat_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +94,28 @@ def opened(root: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def scan(root: Path, *, limits: StageTwo, visit: Visit | None = None) -> Scan:
-    """List and hash every regular file. `visit` gets each content once, in path order within a folder.
+class Memory(Protocol):
+    """Who remembers entries of files that still look the same."""
+
+    def entry(self, path: str, status: os.stat_result) -> Entry | None: ...
+    def learn(self, path: str, status: os.stat_result, entry: Entry) -> None: ...
+
+
+def scan(root: Path, *, limits: StageTwo, visit: Visit | None = None, memory: Memory | None = None) -> Scan:
+    """List and hash every regular file. `visit` gets each content once; with a `memory` it gets those that were read.
 
     Raises `WorkspaceError` when something can't be read or the whole is over `max_folder_bytes`.
     """
     found = Scan()
     with opened(root) as descriptor:
-        _Walk(found, limits, visit).folder(descriptor, "", 0)
+        _Walk(found, limits, visit, memory).folder(descriptor, "", 0)
     return found
 
 
 class _Walk:
-    def __init__(self, found: Scan, limits: StageTwo, visit: Visit | None) -> None:
+    def __init__(self, found: Scan, limits: StageTwo, visit: Visit | None, memory: Memory | None) -> None:
         self.found = found
+        self.memory = memory
         self.limits = limits
         self.visit = visit
         self.total = 0
@@ -120,7 +128,8 @@ class _Walk:
             if unseen(path):
                 self.found.unseen.append(path)
             elif entry.is_file(follow_symlinks=False):
-                self.file(descriptor, entry.name, path)
+                if self.memory is None or not self.known(self.memory, entry, path):
+                    self.file(descriptor, entry.name, path)
             elif entry.is_symlink():
                 self.found.links.append(path)
             elif entry.is_dir(follow_symlinks=False):
@@ -137,6 +146,24 @@ class _Walk:
             else:
                 self.found.odd.append(path)
 
+    def known(self, memory: Memory, listed: os.DirEntry[str], path: str) -> bool:
+        with naming(path, "read"):
+            status = listed.stat(follow_symlinks=False)
+        entry = memory.entry(path, status)
+        if entry is None:
+            return False
+        self.count(status.st_size)
+        self.found.files[path] = entry
+        return True
+
+    def count(self, size: int) -> None:
+        self.total += size
+        if self.total > self.limits.max_folder_bytes:
+            raise WorkspaceError(
+                f"the folder holds more than {self.limits.max_folder_bytes} bytes",
+                hint="move large files out of the memory folder",
+            )
+
     def file(self, descriptor: int, name: str, path: str) -> None:
         try:  # not `naming`: a context manager for each of thousands of files shows
             got = read_file(descriptor, name, max_bytes=self.limits.max_file_bytes)
@@ -145,14 +172,11 @@ class _Walk:
         if got is None:
             self.found.too_large.append(path)
             return
-        self.total += len(got.data)
-        if self.total > self.limits.max_folder_bytes:
-            raise WorkspaceError(
-                f"the folder holds more than {self.limits.max_folder_bytes} bytes",
-                hint="move large files out of the memory folder",
-            )
+        self.count(len(got.data))
         entry = self.found.files[path] = Entry(blob_id(got.data), got.executable)
-        if got.shared:
+        if self.memory is not None:
+            self.memory.learn(path, got.status, entry)
+        if got.status.st_nlink > 1:
             self.found.shared.append(path)
         if self.visit is not None:
             self.visit(path, got.data, entry)
@@ -274,7 +298,7 @@ def read_file(descriptor: int, name: str, *, max_bytes: int) -> Read | None:
             data += more
             if len(data) > max_bytes:
                 return None
-        return Read(data, bool(status.st_mode & stat.S_IXUSR), status.st_nlink > 1)
+        return Read(data, bool(status.st_mode & stat.S_IXUSR), status)
     finally:
         os.close(file)
 
