@@ -159,6 +159,14 @@ class StageTwo(msgspec.Struct, frozen=True, kw_only=True):
     #: Requests in a row without a change in the staging folder before the run is stopped.
     max_requests_without_progress: int = 40
     max_run_seconds: int = 2400
+    #: The same call with the same answer, without a change in between, this often: it goes in circles.
+    max_identical_calls: int = 8
+    #: Calls in a row of tools that don't exist, or with arguments that are no JSON; then the model can't do it.
+    max_invalid_calls: int = 5
+    #: How often the validators' findings are given back to the agent before its result is judged as it is.
+    max_corrections: int = 3
+    #: The conversation as sent, in bytes (about 150,000 tokens); older tool answers are taken out beyond it.
+    max_conversation_bytes: int = 600_000
     #: Every tool's answer is cut here and says so (bytes).
     max_tool_output_bytes: int = 32 * 1024
     #: `memory_summary.md` at most, in tokens: what a session is later given is 2,500.

@@ -17,6 +17,8 @@ from stillroom.sandbox.jail import find_interpreter
 from stillroom.sandbox.watch import descendants
 
 InJail = Callable[..., None]
+#: No other process on this machine sleeps as long.
+SLEEP = f"sleep {100_000 + os.getpid()}"
 
 
 async def sh(worker: Worker, command: str, **arguments: object) -> str:
@@ -207,10 +209,10 @@ def test_processes_outside_can_not_be_signalled(shell_jail: Jail, folder: Path, 
 @pytest.mark.parametrize(
     "command",
     [
-        "sleep 1000 &",
-        "nohup sleep 1000 > /dev/null 2>&1 & disown",
-        "(setsid sleep 1000 > /dev/null 2>&1 &)",
-        "(sh -c 'trap : TERM HUP INT; sleep 1000' &) ; (sleep 1000 | sleep 1000) &",
+        f"{SLEEP} &",
+        f"nohup {SLEEP} > /dev/null 2>&1 & disown",
+        f"(setsid {SLEEP} > /dev/null 2>&1 &)",
+        f"(sh -c 'trap : TERM HUP INT; {SLEEP}' &) ; ({SLEEP} | {SLEEP}) &",
     ],
 )
 def test_a_background_process_ends_with_its_command(
@@ -232,7 +234,7 @@ def _sleepers() -> list[str]:
     found = []
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            if line.read_bytes() == b"sleep\x001000\x00":
+            if line.read_bytes() == b"\0".join(SLEEP.encode().split()) + b"\0":
                 found.append(str(line))
     return found
 
@@ -242,7 +244,7 @@ def _sleepers() -> list[str]:
     [
         ":(){ :|:& };:",
         ":(){ :|:& };: ; wait; sleep 5",
-        "while true; do sleep 1000 & done",
+        f"while true; do {SLEEP} & done",
         python("import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"),
     ],
 )
@@ -301,7 +303,7 @@ def test_memory_is_bounded(shell_jail: Jail, folder: Path, in_jail: InJail, limi
 
 def test_a_command_ends_with_its_time(shell_jail: Jail, folder: Path, in_jail: InJail) -> None:
     async def scene(worker: Worker) -> None:
-        told = await worker.call("shell", {"command": "echo begun; sleep 1000", "timeout_seconds": 0.3})
+        told = await worker.call("shell", {"command": f"echo begun; {SLEEP}", "timeout_seconds": 0.3})
         assert told.text == "begun\n\n[stopped after 0.3 s]"
         told = await worker.call("shell", {"command": "trap '' TERM INT; while :; do :; done", "timeout_seconds": 0.3})
         assert told.text == "\n[stopped after 0.3 s]"

@@ -26,6 +26,7 @@ FILTER = "{filter}"
 #: The tool whose effects only a look at the folder tells. What the file tools say of theirs is believed until the next
 #: look, which every such call has.
 _SHELL = "shell"
+FILE_TOOLS = ("list", "read", "search", "write", "apply_patch")
 _WATCH_SECONDS = 0.05
 _END_SECONDS = 5.0
 
@@ -69,6 +70,11 @@ class Worker:
     @property
     def level(self) -> Level:
         return self._launch.level
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names that `call` knows."""
+        return (*FILE_TOOLS, _SHELL) if self._launch.shell is not None else FILE_TOOLS
 
     @property
     def process_id(self) -> int | None:

@@ -1,0 +1,128 @@
+"""Runs the consolidation agent over one staging folder and tells how it ended.
+
+The agent has six tools, all of them run by the worker in the jail, and nothing else: no approval to ask for, no other
+agents, no memory of its own, no network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from stillroom.config import Effort, StageTwo
+from stillroom.consolidate.prompt import AgentPrompt
+from stillroom.errors import JailError
+from stillroom.sandbox import Jail, JailLimits, Level
+from stillroom.spending import Usage
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+StopKind = Literal["requests", "tool_calls", "tokens", "time", "no_progress", "repeated_calls", "lease_lost"]
+
+
+class AgentCompleted(msgspec.Struct, frozen=True, kw_only=True, tag_field="ended", tag="completed"):
+    """The agent said that it is done."""
+
+    #: Its last words; for the log, not for a model.
+    said: str
+    #: What `check` still found after the last correction.
+    findings: tuple[str, ...] = ()
+
+
+class AgentStopped(msgspec.Struct, frozen=True, kw_only=True, tag_field="ended", tag="stopped"):
+    """A limit ended it. The folder holds unfinished work."""
+
+    kind: StopKind
+    reason: str
+
+
+class AgentFailed(msgspec.Struct, frozen=True, kw_only=True, tag_field="ended", tag="failed"):
+    """The model or the jail failed. The folder holds unfinished work."""
+
+    reason: str
+
+
+AgentOutcome = AgentCompleted | AgentStopped | AgentFailed
+
+
+class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended and what it took."""
+
+    outcome: AgentOutcome
+    jail: Level
+    requests: int = 0
+    tool_calls: int = 0
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+async def run_agent(
+    model: Model,
+    folder: Path,
+    jail: Jail,
+    *,
+    prompt: AgentPrompt,
+    effort: Effort,
+    limits: StageTwo,
+    concurrency: int = 1,
+    context_window: int | None = None,
+    heartbeat: Callable[[], Awaitable[bool]] | None = None,
+    check: Callable[[Path], Sequence[str]] | None = None,
+) -> AgentReport:
+    """Let the agent work on `folder` until it is done, stopped by a limit, or broken. None of these is an exception.
+
+    Args:
+        concurrency: Tool calls taken up at once. The worker answers them in turn all the same.
+        context_window: Tokens; old tool answers are dropped from the conversation in time.
+        heartbeat: Asked at the start and every `heartbeat_seconds`; False stops the run.
+        check: What is wrong with the folder when the agent says that it is done. It is told, and goes on, a few times.
+
+    Cancelling it ends everything in the jail before the cancellation goes on.
+    """
+    from stillroom.consolidate.conversation import Conversation  # imports Pydantic AI, which takes a second
+
+    started = time.perf_counter()
+    conversation: Conversation | None = None
+    outcome: AgentOutcome
+    try:
+        async with asyncio.timeout(limits.max_run_seconds):
+            async with await jail.start(folder, limits=JailLimits.of(limits)) as worker:
+                conversation = Conversation(model, worker, folder, limits=limits, concurrency=concurrency, check=check)
+                talk = conversation.run(prompt, effort=effort, context_window=context_window)
+                outcome = await _with_heartbeat(talk, heartbeat, every_seconds=limits.heartbeat_seconds)
+    except TimeoutError:
+        outcome = AgentStopped(kind="time", reason=f"not done after {limits.max_run_seconds:,} s")
+    except JailError as error:
+        outcome = AgentFailed(reason=str(error))
+    if conversation is None:
+        return AgentReport(outcome=outcome, jail=jail.level, seconds=time.perf_counter() - started)
+    return AgentReport(
+        outcome=outcome,
+        jail=jail.level,
+        requests=conversation.requests,
+        tool_calls=conversation.tool_calls,
+        usage=conversation.usage,
+        seconds=time.perf_counter() - started,
+    )
+
+
+async def _with_heartbeat(
+    talk: Awaitable[AgentOutcome], heartbeat: Callable[[], Awaitable[bool]] | None, *, every_seconds: float
+) -> AgentOutcome:
+    talking = asyncio.ensure_future(talk)
+    try:
+        while True:
+            if heartbeat is not None and not await heartbeat():
+                return AgentStopped(kind="lease_lost", reason="another process took the consolidation over")
+            done, _ = await asyncio.wait({talking}, timeout=every_seconds if heartbeat is not None else None)
+            if done:
+                return talking.result()
+    finally:
+        talking.cancel()
+        await asyncio.gather(talking, return_exceptions=True)

@@ -1,0 +1,99 @@
+"""The words that phase 2 sends: `consolidation.md` as instructions, `task.md` as the task, filled in for one folder.
+
+What is filled in comes from code alone; nothing that a session said gets into these texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from stillroom.config import StageTwo
+
+_VARIABLE = re.compile(r"\{\{ *(\w+) *\}\}")
+_DIFF_FILE = "phase2_workspace_diff.md"
+_BYTES_PER_TOKEN = 4
+#: The checks that the agent hears of; a longer list would only hide the first ones.
+_MAX_FINDINGS = 40
+_MAX_FINDING_CHARS = 500
+
+_EXTENSION_ROW = "| `extensions/<name>/` | notes and resources from other sources, with `instructions.md` each | no |\n"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPrompt:
+    """What the consolidation agent is told."""
+
+    instructions: str
+    task: str
+
+
+def render_prompt(folder: Path, *, limits: StageTwo | None = None) -> AgentPrompt:
+    """The prompt for one staging folder: its mode, its state, and extensions only if it has some."""
+    limits = limits or StageTwo()
+    extended = (folder / "extensions").is_dir()
+    instructions = render(
+        read("consolidation.md"),
+        diff_file=_DIFF_FILE,
+        extension_rows=_EXTENSION_ROW if extended else "",
+        extension_rules=read("extensions.md") if extended else "",
+        extension_deletions=" and `extensions/*/resources/*.md`" if extended else "",
+        max_handbook_bytes=f"{limits.max_handbook_bytes:,}",
+        max_summary_bytes=f"{limits.max_summary_tokens * _BYTES_PER_TOKEN:,}",
+    )
+    handbook, summary = _start(folder / "MEMORY.md"), _start(folder / "memory_summary.md")
+    state = f"`MEMORY.md`: {_size(handbook)}. `memory_summary.md`: {_size(summary)}"
+    if summary and summary.partition(b"\n")[0] != b"v1":
+        state += ", but its first line is not `v1`: build it anew after `MEMORY.md`"
+    return AgentPrompt(
+        instructions=instructions,
+        task=render(
+            read("task.md"),
+            mode="INCREMENTAL UPDATE" if handbook and handbook.strip() else "INIT",
+            state=f"{state}.\n",
+            diff_file=_DIFF_FILE,
+        ),
+    )
+
+
+def corrections_prompt(findings: Sequence[str]) -> str:
+    """What the validators found, for the agent to mend. File names in it are the agent's own."""
+    shown = [f"- {' '.join(finding.split())[:_MAX_FINDING_CHARS]}" for finding in findings[:_MAX_FINDINGS]]
+    if len(findings) > _MAX_FINDINGS:
+        shown.append(f"- [cut: {len(findings) - _MAX_FINDINGS} more]")
+    return render(read("corrections.md"), findings="\n".join(shown))
+
+
+def render(template: str, **variables: str) -> str:
+    """Fill in `{{ name }}`. Raises `LookupError` for a variable that is not given, or given and not used.
+
+    What is filled in is never looked at again.
+    """
+    wanted = {match[1] for match in _VARIABLE.finditer(template)}
+    if wanted != variables.keys():
+        raise LookupError(f"the template wants {sorted(wanted)} and was given {sorted(variables)}")
+    return _VARIABLE.sub(lambda match: variables[match[1]], template)
+
+
+def read(name: str) -> str:
+    """One of the templates beside this module."""
+    return files("stillroom.consolidate").joinpath(name).read_text(encoding="utf-8")
+
+
+def _start(path: Path) -> bytes | None:
+    """The file's contents, as far as the prompt needs to know them; None when it is missing."""
+    try:
+        if path.is_symlink():
+            return None
+        return path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError):
+        return None
+
+
+def _size(content: bytes | None) -> str:
+    if content is None:
+        return "missing"
+    return f"{len(content):,} bytes" if content.strip() else "empty"
