@@ -147,8 +147,10 @@ class _Walk:
                 self.found.odd.append(path)
 
     def known(self, memory: Memory, listed: os.DirEntry[str], path: str) -> bool:
-        with naming(path, "read"):
+        try:  # not `naming`: a context manager for each of thousands of files shows
             status = listed.stat(follow_symlinks=False)
+        except OSError as error:
+            raise WorkspaceError(f"`{shown(path)}` can't be read: {error.strerror}") from error
         entry = memory.entry(path, status)
         if entry is None:
             return False
@@ -165,7 +167,7 @@ class _Walk:
             )
 
     def file(self, descriptor: int, name: str, path: str) -> None:
-        try:  # not `naming`: a context manager for each of thousands of files shows
+        try:
             got = read_file(descriptor, name, max_bytes=self.limits.max_file_bytes)
         except OSError as error:
             raise WorkspaceError(f"`{shown(path)}` can't be read: {error.strerror}") from error
