@@ -13,6 +13,8 @@ _MEMORY_BLOCK = re.compile(r"<stillroom-memory\b[^>]*>.*?</stillroom-memory\s*>"
 # A tool's output may have been cut by the client before the closing tag.
 _OPEN_MEMORY_BLOCK = re.compile(r"<stillroom-memory\b.*\Z", re.DOTALL)
 _EXCLUDED = (("# agents.md instructions", "</instructions>"), ("<skill>", "</skill>"))
+# Without one of these a message needs no decoding: nothing is excluded, and it is not empty.
+_EXCLUDED_WORDS = (b"instructions", b"skill", b'"content":[]', b'"content": []')
 _IMAGE = re.compile(
     rb"data:[\w.+-]{1,80}/[\w.+-]{1,80}(?:;[\w=.+-]{1,80}){0,8};base64,"
     rb"(?:\[blob: (?P<squeezed>\d+) bytes\]|(?P<text>[A-Za-z0-9+/=_-]{64,}))"
@@ -48,6 +50,9 @@ def is_excluded(text: str) -> bool:
 
 def without_instructions(raw: bytes) -> bytes | None:
     """A user message without its excluded parts; the same bytes if it has none, None if nothing is left."""
+    folded = raw.lower()
+    if not any(word in folded for word in _EXCLUDED_WORDS):
+        return raw
     message = _object.decode(raw)
     try:
         parts = _parts.decode(message.get("content", b"[]"))

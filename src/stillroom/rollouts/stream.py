@@ -27,6 +27,9 @@ from stillroom.rollouts.timestamps import parse_timestamp
 _START = re.compile(rb'\{"timestamp":"([^"\\]{20,40})",(?:"ordinal":\d{1,18},)?"type":"(\w{1,64})"')
 _ITEM = re.compile(rb',"payload":\{"type":"(\w{1,64})"(?:(?:,"(?:id|status)":"[^"\\]*")*,"role":"(\w{1,32})")?')
 _OTHER_LINES = frozenset(kind.encode() for kind in OTHER_LINES)
+# Half of all lines.
+_EVENT = b'"type":"event_msg"'
+_TIMESTAMP = b'{"timestamp":"'
 _KEPT_KINDS = {kind.encode(): kind for kind in MEMORY_ITEMS}
 _DROPPED_KINDS = frozenset(kind.encode() for kind in DROPPED_ITEMS)
 _DROPPED_ROLES = frozenset(role.encode() for role in DROPPED_ROLES)
@@ -127,15 +130,21 @@ class ItemStream:
         stats = self.stats
         lines = read_lines(self._file, stats, max_line_bytes=max_line_bytes, wanted=_may_matter, reading=reading)
         some = False
+        # Where `"type"` stood in the line before; in the next it most often stands there again.
+        at = 0
         try:
             for line in lines:
                 some = True
-                start = _START.match(line)
-                if start is not None and start[2] in _OTHER_LINES:
-                    self._passed_over(line)
-                elif (item := self._item(line, start)) is not None:
-                    stats.kept += 1
-                    yield item
+                if line.startswith(_EVENT, at) and line.startswith(_TIMESTAMP):
+                    if line[-2:] != b"}\n":
+                        self._passed_over(line)
+                else:
+                    start = _START.match(line)
+                    if start is not None:
+                        at = start.start(2) - len(b'"type":"')
+                    if (item := self._item(line, start)) is not None:
+                        stats.kept += 1
+                        yield item
                 if stats.bytes > stop:
                     break
         except OSError as error:
@@ -144,11 +153,14 @@ class ItemStream:
             raise EmptyRollout(f"`{self._path}` holds no line")
 
     def _passed_over(self, line: bytes) -> None:
-        if line[-2:] != b"}\n" and not line.rstrip().endswith(b"}"):
+        if not line.rstrip().endswith(b"}"):
             self._count_bad()
 
     def _item(self, text: bytes, start: re.Match[bytes] | None) -> Item | None:
         """The item of a line, with as little decoding as its first bytes allow."""
+        if start is not None and start[2] in _OTHER_LINES:
+            self._passed_over(text)
+            return None
         if start is None or start[2] != b"response_item" or (head := _ITEM.match(text, start.end())) is None:
             return self._decoded(text)
         kind, role = head.groups()
