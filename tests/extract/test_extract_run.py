@@ -191,6 +191,22 @@ def test_an_input_that_is_too_long_is_halved_once_in_place(home: Home):
     assert [call.outcome for call in home.store.calls()] == ["ok", "context_too_long"]
 
 
+def test_evidence_rows_are_sent_within_the_same_budget(home: Home):
+    """Spec §1.16."""
+    home.change(extraction_input="evidence")
+    home.add(0, size_bytes=200_000)
+    with LoopbackModel() as server:
+        home.use(server, context_window=20_000)
+        home.register()
+        report = asyncio.run(run_phase1(home.settings, home.store, home.clock, worker_id="w"))
+    assert isinstance(report.outcomes[0], WithOutput)
+    text = server.requests[0].user_text
+    rows = text.partition("<rollout>\n")[2].partition("\n</rollout>")[0]
+    assert rows.startswith("[human user]\n")
+    assert len(rows.encode()) <= 4 * 13_300
+    assert "one row for each item" in text
+
+
 def test_still_too_long_after_halving_fails(home: Home):
     home.add(0, size_bytes=200_000)
     with LoopbackModel(context_window=1000) as server:

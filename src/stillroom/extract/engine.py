@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from importlib import import_module
 from typing import Protocol
 
 import msgspec
@@ -97,7 +96,10 @@ class RulesEngine:
         return None
 
     def _distil(self, thread: Thread, found: ReadEvents) -> Stage1Draft | None:
-        draft: Stage1Draft | None = import_module("stillroom.offline").distil(thread, found.events)
+        # Rules and cues are only loaded when they are asked for.
+        from stillroom.offline import distil
+
+        draft = distil(thread, found.events)
         return clean_draft(draft, self._redact) if draft else None
 
 

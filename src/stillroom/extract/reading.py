@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import assert_never
 
@@ -13,6 +12,7 @@ from stillroom.config import ExtractionInput, StageOne
 from stillroom.extract.external import ExternalContext
 from stillroom.extract.outcome import ReadTotals
 from stillroom.rollouts.events import Ran, Said, read_events
+from stillroom.rollouts.evidence import render_evidence
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.render import render_string
 from stillroom.rollouts.rendered import Rendered
@@ -72,8 +72,7 @@ def _renderer(form: ExtractionInput) -> Callable[..., Rendered]:
         case "string":
             return render_string
         case "evidence":
-            renderer: Callable[..., Rendered] = import_module("stillroom.rollouts.evidence").render_evidence
-            return renderer
+            return render_evidence
         case _:
             assert_never(form)
 
