@@ -14,7 +14,7 @@ from store_samples import DRAFT, MEMORIES, ONE
 
 from stillroom.clock import SystemClock
 from stillroom.config import StageTwo
-from stillroom.store import ConsolidationClaim, Store
+from stillroom.store import ConsolidationClaim, Stage1Claim, Store
 
 
 def hold(path: Path) -> None:
@@ -25,7 +25,8 @@ def main(database: str, folder: str, seed: str, total: str) -> None:
     chance, held = random.Random(seed), Path(folder)
     stage_two = StageTwo(success_cooldown_seconds=0)
     with Store.open(Path(database), clock=SystemClock()) as store:
-        while len(store.stage1_outputs(limit=int(total))) < int(total):
+        claims: list[Stage1Claim] = []
+        while claims or len(store.stage1_outputs(limit=int(total))) < int(total):
             claims = store.claim_stage1(
                 worker_id=seed, current_thread_id=None, memories=MEMORIES, stage=ONE, max_claims=chance.randint(1, 16)
             )

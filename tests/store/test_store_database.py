@@ -133,27 +133,19 @@ def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path, clock: FixedClo
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("exists", [False, True])
-def test_a_folder_that_can_not_be_written_is_refused(tmp_path: Path, clock: FixedClock, exists: bool) -> None:
-    """In a read-only mount, which binds root too."""
+def run_confined(options: list[str], script: str, *arguments: str) -> str:
+    """Run a script under bubblewrap, whose read-only and full file systems bind root too; returns what it printed."""
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         pytest.skip("needs bubblewrap")
-    if exists:
-        Store.open(tmp_path / "state.sqlite3", clock=clock).close()
-    script = (
+    preface = (
         "import pathlib, sys\n"
         "from stillroom.clock import SystemClock\n"
         "from stillroom.errors import StoreUnavailable\n"
         "from stillroom.store import Store\n"
-        "try:\n"
-        "    with Store.open(pathlib.Path(sys.argv[1]), clock=SystemClock()) as store:\n"
-        "        store.enqueue_consolidation(1)\n"
-        "except StoreUnavailable as error:\n"
-        "    print('refused:', bool(error.hint))\n"
     )
     done = subprocess.run(
-        [bwrap, "--ro-bind", "/", "/", "--dev", "/dev", sys.executable, "-c", script, str(tmp_path / "state.sqlite3")],
+        [bwrap, "--ro-bind", "/", "/", "--dev", "/dev", *options, sys.executable, "-c", preface + script, *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -162,7 +154,38 @@ def test_a_folder_that_can_not_be_written_is_refused(tmp_path: Path, clock: Fixe
     )
     if "bwrap:" in done.stderr:
         pytest.skip(done.stderr)
-    assert done.stdout == "refused: True\n", done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_folder_that_can_not_be_written_is_refused(tmp_path: Path, clock: FixedClock, exists: bool) -> None:
+    if exists:
+        Store.open(tmp_path / "state.sqlite3", clock=clock).close()
+    script = (
+        "try:\n"
+        "    with Store.open(pathlib.Path(sys.argv[1]), clock=SystemClock()) as store:\n"
+        "        store.enqueue_consolidation(1)\n"
+        "except StoreUnavailable as error:\n"
+        "    print('refused:', bool(error.hint))\n"
+    )
+    assert run_confined([], script, str(tmp_path / "state.sqlite3")) == "refused: True\n"
+
+
+def test_a_full_disk_is_an_error_that_says_so_and_loses_nothing() -> None:
+    script = (
+        "with Store.open(pathlib.Path('/tmp/state.sqlite3'), clock=SystemClock()) as store:\n"
+        "    kept = 0\n"
+        "    try:\n"
+        "        while True:\n"
+        "            store.record_pass(kept, b'x' * 50_000)\n"
+        "            kept += 1\n"
+        "    except StoreUnavailable as error:\n"
+        "        print('no space' in str(error) or str(error), error.hint)\n"
+        "    print(kept > 3 and [p.at for p in store.last_passes(1000)] == list(range(kept - 1, -1, -1)))\n"
+    )
+    printed = run_confined(["--size", "2000000", "--tmpfs", "/tmp"], script)
+    assert printed == "True free some disk space, then try again\nTrue\n"
 
 
 def test_an_error_inside_a_transaction_leaves_nothing_behind(tmp_path: Path, clock: FixedClock) -> None:

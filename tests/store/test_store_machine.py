@@ -248,4 +248,4 @@ class Leases(RuleBasedStateMachine):
 
 
 TestLeases = Leases.TestCase
-TestLeases.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestLeases.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
