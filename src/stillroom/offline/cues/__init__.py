@@ -68,6 +68,16 @@ def opens(kind: str, text: str, spoken: Iterable[str]) -> int:
     return max(ends)
 
 
+def begins(kind: str, text: str, spoken: Iterable[str], *, within: int = 24) -> bool:
+    """Whether a cue of this kind begins within the first characters of `text`."""
+    for code in spoken:
+        pattern = _pattern(code, kind)
+        match = pattern.search(text) if pattern is not None else None
+        if match and match.start() <= within:
+            return True
+    return False
+
+
 def count(kind: str, text: str, spoken: Iterable[str]) -> int:
     """How many cues of this kind `text` holds."""
     patterns = (_pattern(code, kind) for code in spoken)

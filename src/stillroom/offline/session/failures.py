@@ -215,10 +215,11 @@ def _explanation(said: Sequence[Statement], near: frozenset[str], rivals: Sequen
 
 def _told(message: Sequence[Statement]) -> list[Statement]:
     """Of one message, what explains: plain sentences, or a guess that names a cause when there is nothing plainer."""
-    plain = [s for s in message if s.tone in ("plain", "unfinished")]
-    if not plain:
-        plain = [s for s in message if s.tone == "hypothesis" or (s.tone == "done" and s.causal)]
-    return plain[:_CAUSE_SENTENCES]
+    first = next((i for i, s in enumerate(message) if s.tone in ("plain", "unfinished")), None)
+    if first is not None:
+        # What it says it will do about it is part of the story: it was done, and the check passed.
+        return [s for s in message[first:] if s.tone != "disproved"][:_CAUSE_SENTENCES]
+    return [s for s in message if s.tone == "hypothesis" or (s.tone == "done" and s.causal)][:_CAUSE_SENTENCES]
 
 
 def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: Heard) -> list[Failure]:

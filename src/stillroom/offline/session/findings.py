@@ -49,7 +49,7 @@ class Found:
 def find(turns: list[Turn], heard: Heard) -> Found:
     """Sort the assistant's sentences. What the user turned down, undid or contradicted is not a fact."""
     said = [statement for turn in turns for statement in _statements(turn)]
-    disproved = [s for s in said if s.tone == "disproved"]
+    disproved = [s for s in said if s.tone == "disproved" and _takes_up(s, said)]
     said = [s for s in said if not _refuted(s, heard, disproved)]
     facts = [s for s in said if s.tone == "plain" and s.score >= _FACT_SCORE]
     done = [s for s in said if s.tone == "done"]
@@ -60,6 +60,16 @@ def find(turns: list[Turn], heard: Heard) -> Found:
         disproved=tuple(_distinct([d for d in disproved if not _turned_down(d, heard)])),
         open=tuple(_distinct([s for s in said if s.tone == "unfinished" and s.turn == last])),
         done=tuple(_distinct(done)),
+    )
+
+
+def _takes_up(disproof: Statement, said: list[Statement]) -> bool:
+    """Whether a disproof says of what: something that was believed before, or named as a theory."""
+    return any(
+        (s.turn, s.step) < (disproof.turn, disproof.step)
+        and s.tone != "disproved"
+        and words.weight(s.content & disproof.content) >= 1
+        for s in said
     )
 
 

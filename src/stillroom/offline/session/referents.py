@@ -64,7 +64,7 @@ def proposal(turn: Turn) -> str:
     found = offers(turn)
     if not found:
         return ""
-    options = dict(_options(turn.last_reply))
+    options = dict(reversed(_options(turn.last_reply)))
     text = " ".join(found)
     named = re.findall(rf"[(（]({_LABEL})[)）]|\b(?:option|variante)\s+({_LABEL})\b", text, re.IGNORECASE)
     spelt = [options[label] for pair in named[:1] if (label := (pair[0] or pair[1]).upper()) in options]

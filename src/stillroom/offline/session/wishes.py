@@ -122,7 +122,7 @@ def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
                 found[-1] = _joined(found[-1], sentence)
             else:
                 follows = False
-        elif follows and found and _is_short(quote) and wish.kind == found[-1].kind and not wish.about:
+        elif follows and found and _is_short(quote):
             found[-1] = _joined(found[-1], quote)
         else:
             found.append(wish)
@@ -132,7 +132,9 @@ def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
 
 def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, passing: bool) -> Wish | None:
     spoken = turn.spoken
-    if _is_passing(quote, spoken):
+    if _is_passing(quote, spoken) and not (turn.number and _is_parked(quote, spoken)):
+        return None
+    if cues.has("dismiss", quote, spoken):
         return None
     standing = _has_own_rule(quote, spoken)
     lasting = _is_lasting(quote, spoken)
@@ -142,7 +144,7 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         return None
     own = words.content(quote)
     weight = _own_weight(quote, spoken)
-    changes = turn.number > 0 and cues.has("mindchange", quote, spoken)
+    changes = turn.number > 0 and cues.begins("mindchange", quote, spoken)
     kind = _kind(quote, turn, corrects=corrects, changes=changes, standing=standing)
     if kind is None or not own:
         return None
@@ -152,9 +154,9 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         kind != "rule" and weight < _LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
     )
     about, seen = "", ""
-    if before is not None and (leans or kind == "correction" or changes):
-        about = _referent(turn, before, kind)
-        seen = referents.evidence(turn, quote)
+    if before is not None and (leans or (kind != "rule" and (kind == "correction" or changes))):
+        about = _referent(turn, before, kind, leans=leans or weight < _LEANING)
+        seen = referents.evidence(turn, quote) if leans or changes else ""
     if leans and kind == "rule" and not (before is not None and before.edited):
         return None
     if leans and not about and not seen:
@@ -180,22 +182,33 @@ def _kind(quote: str, turn: Turn, *, corrects: bool, changes: bool, standing: bo
         return "rule"
     if corrects and not cues.has("thanks", quote, spoken):
         return "correction"
+    if turn.number and (changes or _is_parked(quote, spoken)):
+        return "decision"
     if cues.has("preference", quote, spoken) and not (problem or (turn.number == 0 and _asks_for_work(quote, spoken))):
         return "preference"
-    if (turn.number and changes) or (cues.has("decision", quote, spoken) and not cues.opens("request", quote, spoken)):
+    if cues.has("decision", quote, spoken) and not cues.opens("request", quote, spoken):
         return "decision"
     if turn.number and cues.has("decision", quote, spoken):
         return "decision"
-    if (
-        cues.opens("style", cues.without_opener(quote, spoken), spoken)
-        and not problem
-        and _own_weight(quote, spoken) >= 3
-    ):
+    if not problem and _own_weight(quote, spoken) >= 3 and _tells_how(quote, turn):
         return "preference"
     states = cues.has("fact", quote, spoken) and not cues.opens("request", quote, spoken) and not problem
-    if turn.number and states and words.identifiers(quote) and not cues.has("anaphora", quote, spoken):
+    if turn.number and states and words.identifiers(quote) and not cues.opens("anaphora", quote, spoken):
         return "fact"
     return None
+
+
+def _tells_how(quote: str, turn: Turn) -> bool:
+    """Whether a sentence says how things are to be done. Where the verb stands anywhere, a first request is no such."""
+    spoken = turn.spoken
+    if cues.opens("style", cues.without_opener(quote, spoken), spoken):
+        return True
+    return turn.number > 0 and spoken[0] in ("ru", "zh", "ja", "ko") and cues.has("style", quote, spoken)
+
+
+def _is_parked(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Put off with a reason: what a later session has to know when it takes it up."""
+    return cues.has("deferred", quote, spoken) and _own_weight(quote, spoken) >= 5
 
 
 def _has_own_rule(sentence: str, spoken: tuple[str, ...]) -> bool:
@@ -268,24 +281,26 @@ def _is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
     )
 
 
-def _referent(turn: Turn, before: Turn, kind: WishKind) -> str:
+def _referent(turn: Turn, before: Turn, kind: WishKind, *, leans: bool) -> str:
     if _rejects(turn):
         # What was turned down is not repeated: the user's own words are enough, or nothing is kept.
         return f"after {done}" if (done := referents.action(before)) else ""
     asked = referents.question(before)
     if asked and kind != "correction":
         return f"asked “{words.shorten(asked, 200)}”"
-    said = before.sentences[-1] if before.sentences else ""
-    if (
-        said
-        and len(said) <= 160
-        and not _is_question(said, before.spoken)
-        and not cues.opens("approval", said, before.spoken)
-    ):
+    said = before.sentences[-1] if before.sentences and leans else ""
+    if said and len(said) <= 160 and _is_plain(said, before.spoken):
         done = referents.action(before)
         return f"after “{words.shorten(said, 160)}”" + (f" ({done})" if done else "")
     done = referents.action(before)
     return f"after {done}" if done else ""
+
+
+def _is_plain(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """An instruction that a later fragment can refer to."""
+    if _is_question(sentence, spoken) or _is_passing(sentence, spoken) or cues.has("takeback", sentence, spoken):
+        return False
+    return cues.opens("approval", sentence, spoken) == 0
 
 
 def _agreement(turn: Turn, before: Turn) -> Wish | None:

@@ -44,10 +44,11 @@ _UNBROKEN = re.compile(r"\S{160,}")
 
 # Where a sentence ends: CJK marks at once, Latin ones before a space. `…` and `...` end too.
 _END = re.compile(
-    r"(?<=[。！？])(?![」』）”’])|(?<=[。！？][」』”])|(?<=[!?…])[\"'”’)\]]?\s+|(?<=\.)[\"'”’)\]]?\s+|(?<=;)\s+|(?<=；)"
+    r"(?<=[。！？])(?![」』）”’])|(?<=[。！？][」』”])|(?<=[!?])[\"'”’)\]]?\s+|(?<=[^.]\.)[\"'”’)\]]?\s+"
+    r"|(?:(?<=…)|(?<=\.\.))\s+(?=[A-ZÀ-ÞА-Я])"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|resp|no|nr|dr|mr|mrs|ms|st|z\.\s?B|bzw|d\.\s?h|u\.\s?a|ggf|ca|usw|inkl|evtl|p\.\s?ej|p\.\s?ex|ex|aprox|т\.\s?е|т\.\s?д|т\.\s?п|напр|[A-Za-zА-Яа-я])\.$",
+    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|resp|nr|dr|mr|mrs|ms|st|z\.\s?B|bzw|d\.\s?h|u\.\s?a|ggf|ca|usw|inkl|evtl|p\.\s?ej|p\.\s?ex|ex|aprox|т\.\s?е|т\.\s?д|т\.\s?п|напр|[A-Za-zА-Яа-я])\.$",
     re.IGNORECASE,
 )
 
