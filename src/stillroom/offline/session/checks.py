@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from stillroom.offline.session import shell
-from stillroom.offline.sizes import MAX_OUTPUT_CHARS
+from stillroom.offline.sizes import ERROR_CHARS, MAX_OUTPUT_CHARS
 from stillroom.offline.text.words import shorten
 from stillroom.rollouts.events import Ran
 
@@ -37,7 +37,7 @@ _PASSING = re.compile(
 )
 
 _EXACT = re.compile(
-    r"^\s*(?:E\s+)?(?:[\w.]+::)*[\w.]*(?:Error|Exception|Panic|Fault)\b(?:\s\[\w+\])?:\s*\S|"
+    r"^\s*(?:E\s+|>\s+|Caused by:\s+)?(?:[\w.]+::)*[\w.]*(?:Error|Exception|Panic|Fault)\b(?:\s\[\w+\])?:\s*\S|"
     r"error(?:\[\w+\]|\sTS\d+|\s[A-Z]+\d+)|^\s*fatal:|panicked\sat|^panic:|:\serror:|"
     r"undefined reference|command not found|No such file|Permission denied|permission denied|"
     r"ECONNREFUSED|EADDRINUSE|address already in use|not found|cannot find|Cannot find|"
@@ -50,9 +50,16 @@ _BROAD = re.compile(
     r"erro\b|falha|fallo|not ok|✗|✖|✕|×|^E\s{2,}",
     re.IGNORECASE,
 )
+# A test that failed, by name.
+_NAMED = re.compile(
+    r"^\s*(?:FAILED\s+\S*::\S+|FAIL:?\s+\S.*|--- FAIL: \S+|[✗✖✕×]\s+\S.*|not ok \d+.*|"
+    r"\S.* > \S.* FAILED|\d+\) \S.*|test \S+ \.\.\. FAILED)$",
+    re.MULTILINE,
+)
+_EXPECTED = re.compile(r"^\s*[Ee]xpected:? .*\n+\s*(?:[Rr]eceived|[Aa]ctual|[Gg]ot|but was):? .*", re.MULTILINE)
 # Lines that only say that something failed.
 _EMPTY = re.compile(
-    r"^\s*(?:error|errors|failed|failure|fail|fatal|exception|uncaught|traceback.*|npm ERR!|"
+    r"panicked at \S+:$|^\s*(?:error|errors|failed|failure|fail|fatal|exception|uncaught|traceback.*|npm ERR!|"
     r"npm error)\s*[:!.]*\s*$|A complete log of this run|make(?:\[\d+\])?: \*\*\*|"
     r"exit(?:ed with)? (?:status|code)|could not compile|Command failed|ELIFECYCLE|=+ (?:FAILURES|"
     r"ERRORS|short test summary)|errno \d+$|Process exited|npm (?:ERR!|error) (?:code|errno|path|"
@@ -98,7 +105,17 @@ def looks_only(run: Ran) -> bool:
 
 
 def error_line(output: str) -> str:
-    """The line of `output` that says best what went wrong; "" when none does."""
+    """What `output` says went wrong: the name of the failing test, if one is named, and the most telling line."""
+    best = _best_line(output)
+    named = next((m[0].strip() for m in _NAMED.finditer(output)), "")
+    if best.startswith(("Expected", "expected")) and (pair := _EXPECTED.search(output)):
+        best = " ".join(pair[0].split())
+    if named and best and named not in best and best not in named:
+        best = f"{shorten(named, 100)}: {best}"
+    return shorten(best or named, ERROR_CHARS)
+
+
+def _best_line(output: str) -> str:
     best, best_score = "", 0.0
     lines = output.splitlines()
     for number, line in enumerate(lines):
@@ -117,7 +134,7 @@ def error_line(output: str) -> str:
                 score = 0.4
         if score > best_score:
             best, best_score = text, score
-    return shorten(best, 240)
+    return best
 
 
 def _score(line: str) -> float:

@@ -161,6 +161,8 @@ def _failure_line(failure: Failure) -> str:
         line += f": {failure.error}"
     if failure.causes:
         line += f" | cause: {' '.join(cause.text for cause in failure.causes)}"
+    if failure.told:
+        line += f' | the user: "{failure.told}"'
     if failure.files:
         line += " | fixed in " + ", ".join(f"`{path}`" for path in failure.files[:4])
         if failure.change and not failure.causes:

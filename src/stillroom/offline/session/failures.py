@@ -41,6 +41,7 @@ class Failure:
     files: tuple[str, ...] = ()
     change: str = ""  #: lines that the last edit added, when nobody said why
     causes: tuple[Statement, ...] = ()
+    told: str = ""  #: what the user said of it
 
     @property
     def resolved(self) -> bool:
@@ -53,8 +54,8 @@ class Failure:
             return bool(self.causes)
         if self.resolved:
             known = bool(self.error or self.causes or self.other_command)
-            return known and bool(self.files or self.causes or self.other_command)
-        return bool(self.error) and (self.attempts > 1 or bool(self.causes))
+            return known and bool(self.files or self.causes or self.other_command or self.told)
+        return bool(self.error) and (self.attempts > 1 or bool(self.causes or self.told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +191,22 @@ def _with_causes(failures: list[Failure], turns: Sequence[Turn], found: Found) -
             after = [s for s in found.said if end <= (s.turn, s.step) and s.turn == end[0] and s.text not in taken]
             causes = [s for s in after if s.causal and s.tone == "plain" and s.content & near][:1]
         taken.update(s.text for s in causes)
-        out.append(replace(failure, causes=tuple(causes)))
+        out.append(replace(failure, causes=tuple(causes), told=_explained(failure, near, turns)))
     return out
+
+
+def _explained(failure: Failure, near: frozenset[str], turns: Sequence[Turn]) -> str:
+    """The user's own word on a failure that the turn ended with."""
+    if failure.turn + 1 >= len(turns) or (failure.resolved and failure.passed_turn == failure.turn):
+        return ""
+    turn = turns[failure.turn + 1]
+    for sentence in turn.sentences[:4]:
+        if sentence.endswith(("?", "？")) or cues.opens("request", sentence, turn.spoken):
+            continue
+        content = words.content(sentence)
+        if words.weight(content) >= 3 and content & near:
+            return words.shorten(sentence, 200)
+    return ""
 
 
 def _explanation(said: Sequence[Statement], near: frozenset[str], rivals: Sequence[Failure]) -> list[Statement]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +12,7 @@ from stillroom.offline.session import checks, referents
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wishes import Heard
 from stillroom.offline.text import sentences, words
-from stillroom.rollouts.events import Ran, Said
+from stillroom.rollouts.events import Ran
 
 Tone = Literal["plain", "done", "hypothesis", "intention", "proposal", "disproved", "unfinished"]
 
@@ -29,6 +31,7 @@ class Statement:
     tone: Tone
     score: float
     causal: bool
+    guess: bool  #: speaks of a theory
     closing: bool  #: of the last message of the turn
     confirmed: tuple[str, ...]  #: names in it that a tool's output, a command or an edit also holds
     content: frozenset[str]
@@ -48,7 +51,7 @@ class Found:
 
 def find(turns: list[Turn], heard: Heard) -> Found:
     """Sort the assistant's sentences. What the user turned down, undid or contradicted is not a fact."""
-    said = [statement for turn in turns for statement in _statements(turn)]
+    said = _without_refrains([statement for turn in turns for statement in _statements(turn)])
     disproved = [s for s in said if s.tone == "disproved" and _takes_up(s, said)]
     said = [s for s in said if not _refuted(s, heard, disproved)]
     facts = [s for s in said if s.tone == "plain" and s.score >= _FACT_SCORE]
@@ -63,8 +66,17 @@ def find(turns: list[Turn], heard: Heard) -> Found:
     )
 
 
+def _without_refrains(said: list[Statement]) -> list[Statement]:
+    """Without what was said again and again with other numbers: an account of steps, not a finding."""
+    forms = [re.sub(r"\d+", "0", statement.text) for statement in said]
+    counts = Counter(forms)
+    return [statement for statement, form in zip(said, forms, strict=True) if counts[form] < 3]
+
+
 def _takes_up(disproof: Statement, said: list[Statement]) -> bool:
     """Whether a disproof says of what: something that was believed before, or named as a theory."""
+    if disproof.guess:
+        return True
     return any(
         (s.turn, s.step) < (disproof.turn, disproof.step)
         and s.tone != "disproved"
@@ -96,7 +108,8 @@ class _Evidence:
 def _statements(turn: Turn) -> list[Statement]:
     evidence = _Evidence()
     found: list[Statement] = []
-    last = max((i for i, s in enumerate(turn.steps) if isinstance(s, Said) and s.who == "assistant"), default=-1)
+    # What is said with nothing run after it closes the turn.
+    last = max((i for i, s in enumerate(turn.steps) if isinstance(s, Ran)), default=-1)
     for index, step in enumerate(turn.steps):
         if isinstance(step, Ran):
             evidence.add(step)
@@ -107,7 +120,7 @@ def _statements(turn: Turn) -> list[Statement]:
                 content = words.content(text)
                 if len(text) > _MAX_CHARS or words.weight(content) < _MIN_WEIGHT or text.endswith(("?", "？")):
                     continue
-                found.append(_statement(turn, index, text, content, spoken, evidence, closing=index == last))
+                found.append(_statement(turn, index, text, content, spoken, evidence, closing=index > last))
     return found
 
 
@@ -138,6 +151,7 @@ def _statement(
         tone=tone,
         score=score,
         causal=strong,
+        guess=cues.has("hypothesis", text, spoken),
         closing=closing,
         confirmed=confirmed,
         content=content,

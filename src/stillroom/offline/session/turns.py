@@ -19,9 +19,13 @@ class Turn:
 
     number: int
     text: str  #: typed by the user, pastes removed
-    sentences: tuple[str, ...]
+    messages: tuple[tuple[str, ...], ...]  #: sentences, message by message
     spoken: tuple[str, ...]  #: languages whose cues apply
     steps: tuple[Said | Ran, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(sentence for message in self.messages for sentence in message)
 
     @property
     def runs(self) -> list[Ran]:
@@ -45,7 +49,7 @@ class Turn:
 
 def turns_of(events: Sequence[Said | Ran]) -> list[Turn]:
     """The turns of a session. What stands before the first message of the user belongs to no turn and is dropped."""
-    groups: list[tuple[str, list[Said | Ran]]] = []
+    groups: list[tuple[list[str], list[Said | Ran]]] = []
     for event in events:
         if isinstance(event, Said) and event.who == "user":
             typed = _typed(event.text)
@@ -53,23 +57,23 @@ def turns_of(events: Sequence[Said | Ran]) -> list[Turn]:
                 continue
             # Two messages in a row are one: nobody acted between them.
             if groups and not groups[-1][1]:
-                groups[-1] = (f"{groups[-1][0]}\n\n{typed}", [])
+                groups[-1][0].append(typed)
             else:
-                groups.append((typed, []))
+                groups.append(([typed], []))
         elif groups:
             groups[-1][1].append(event)
     if len(groups) > MAX_TURNS:
         groups = groups[: MAX_TURNS // 2] + groups[-MAX_TURNS // 2 :]
-    session = cues.detect("\n".join(text[:400] for text, _ in groups[:40]))
+    session = cues.detect("\n".join(text[:400] for texts, _ in groups[:40] for text in texts))
     return [
         Turn(
             number=number,
-            text=text,
-            sentences=tuple(sentences.split(text)),
-            spoken=cues.spoken_in(text, session),
+            text="\n\n".join(texts),
+            messages=tuple(tuple(sentences.split(text)) for text in texts),
+            spoken=cues.spoken_in("\n".join(texts), session),
             steps=tuple(steps),
         )
-        for number, (text, steps) in enumerate(groups)
+        for number, (texts, steps) in enumerate(groups)
     ]
 
 

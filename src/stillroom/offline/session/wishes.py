@@ -11,6 +11,7 @@ from stillroom.offline.session import referents
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
+from stillroom.rollouts.redact import redact
 
 WishKind = Literal["rule", "correction", "preference", "decision", "fact"]
 _BARE = 2.0
@@ -94,17 +95,24 @@ def listen(turns: list[Turn]) -> Heard:
 
 
 def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
+    found: list[Wish] = []
+    for number, message in enumerate(turn.messages):
+        found += _wishes_in(message, turn, before, first=number == 0)
+    return found
+
+
+def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, first: bool) -> list[Wish]:
     spoken = turn.spoken
     found: list[Wish] = []
-    passing = any(_is_passing(s, spoken) for s in turn.sentences)
+    passing = [_is_passing(s, spoken) for s in message]
     follows = False  # the sentence before was taken
     skip_next = False
-    for number, sentence in enumerate(turn.sentences):
+    for number, sentence in enumerate(message):
         if skip_next:
             skip_next = False
             continue
-        first = number == 0
-        if first and before is not None and not passing:
+        near_passing = any(passing[max(0, number - 1) : number + 2])
+        if number == 0 and first and before is not None and not near_passing:
             taken = _agreement(turn, before)
             if taken is not None:
                 found.append(taken)
@@ -112,11 +120,11 @@ def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
                 if not _has_own_rule(sentence, spoken):
                     continue
         quote = sentence
-        corrects = first and before is not None and cues.opens("correction", sentence, spoken) > 0
-        if corrects and _own_weight(sentence, spoken) < _BARE and number + 1 < len(turn.sentences):
-            quote = f"{sentence} {turn.sentences[number + 1]}"
+        corrects = number == 0 and before is not None and cues.opens("correction", sentence, spoken) > 0
+        if corrects and _own_weight(sentence, spoken) < _BARE and number + 1 < len(message) and not passing[number + 1]:
+            quote = f"{sentence} {message[number + 1]}"
             skip_next = True
-        wish = _classify(quote, turn, before, corrects=corrects, passing=passing)
+        wish = _classify(quote, turn, before, corrects=corrects, passing=near_passing)
         if wish is None:
             if follows and found and _goes_on(sentence, spoken):
                 found[-1] = _joined(found[-1], sentence)
@@ -148,7 +156,9 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     kind = _kind(quote, turn, corrects=corrects, changes=changes, standing=standing)
     if kind is None or not own:
         return None
-    if passing and kind in ("decision", "fact", "correction", "preference") and not standing:
+    if passing and not standing and not (kind == "decision" and _is_parked(quote, spoken)):
+        return None
+    if kind == "fact" and redact(quote) != quote:
         return None
     leans = weight < _BARE or (
         kind != "rule" and weight < _LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
@@ -178,7 +188,7 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
 def _kind(quote: str, turn: Turn, *, corrects: bool, changes: bool, standing: bool) -> WishKind | None:
     spoken = turn.spoken
     problem = cues.has("problem", quote, spoken)
-    if standing:
+    if standing and (not changes or _is_lasting(quote, spoken)):
         return "rule"
     if corrects and not cues.has("thanks", quote, spoken):
         return "correction"

@@ -32,7 +32,7 @@ _LOG = re.compile(
     | [{}\[\]()]+[,;]?\s*$ | "[\w.-]+":\s | <\/?[\w-]+[^>]*>\s*$
     | from\s\S+\simport\s | import\s\S.*\sfrom\s | import\s[\w.]+;?\s*$
     | (?:def|class|func|fn|public|private|const|var)\s\S.*[{:;(]\s*$
-    | [A-Z][A-Z0-9_]{2,}=\S*\s*$ | \S+\.\w{1,5}:\d+(?::\d+:?|:)\s | \[\d+/\d+\]\s | HTTP/\d
+    | (?:export\s+)?[A-Z][A-Z0-9_]{2,}=\S*\s*$ | \S+\.\w{1,5}:\d+(?::\d+:?|:)\s | \[\d+/\d+\]\s | HTTP/\d
     | (?:GET|POST|PUT|DELETE|PATCH)\s\S*/\S*\s+(?:HTTP|\d{3})
     | Step\s\d+/\d+\s: | \#\d+\s(?:\[|DONE|CACHED|sha256|ERROR|\d) | exit\s(?:status|code)\s\d
     | (?:FROM|RUN|COPY|ENV|CMD|ENTRYPOINT|WORKDIR)\s\S
