@@ -17,3 +17,8 @@ def _nothing_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pyte
         if name.startswith(("STILLROOM_", "CODEX_", "OPENAI_", "ANTHROPIC_", "GIT_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(empty))
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"

@@ -45,25 +45,41 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     enabled: bool = True
     #: The memory folder; None: `STILLROOM_HOME/memories`.
     root: str | None = None
+    #: Leave out threads that used the web or an MCP server, as Codex marks them: `polluted`.
     disable_on_external_context: bool = False
+    #: Codex's key: new threads take part. Off, they are recorded as `disabled`, and older ones go on.
     generate_memories: bool = True
+    #: Codex's key: sessions are given the memory.
     use_memories: bool = True
+    #: Codex's key: sessions get tools to search the memory.
     dedicated_tools: bool = False
+    #: Outputs that a consolidation may rest on.
     max_raw_memories_for_consolidation: int = 256
+    #: Days after which an output that nobody used leaves the selection and the database.
     max_unused_days: int = 30
+    #: Threads whose last activity is older are not extracted (`--backfill` takes them).
     max_rollout_age_days: int = 10
+    #: Threads taken in one pass, and jobs of phase 1 that may run at once on all processes.
     max_rollouts_per_startup: int = 2
+    #: A thread counts as finished after so many hours without activity.
     min_rollout_idle_hours: int = 6
+    #: With less of a quota left no model is called.
     min_rate_limit_remaining_percent: int = 25
+    #: Who extracts: `offline`, or `provider:model`.
     extract_model: str = OFFLINE
+    #: Who consolidates: `offline`, or `provider:model`.
     consolidation_model: str = OFFLINE
+    #: Reasoning effort of the extraction.
     extract_effort: Effort = "low"
+    #: Reasoning effort of the consolidation.
     consolidation_effort: Effort = "medium"
     #: Model calls in flight in phase 1.
     extract_concurrency: int = 8
     #: Tool calls of the consolidation agent that may run at once.
     consolidation_concurrency: int = 1
+    #: What a model is given of a thread: one JSON `string`, or rows of `evidence` by worth.
     extraction_input: ExtractionInput = "string"
+    #: Placeholders: `[REDACTED_SECRET:github_token]` (`typed`) or `[REDACTED_SECRET]` (`codex`).
     redaction: RedactionStyle = "typed"
     #: How the tools of the consolidation agent are confined; `auto`: the best that the machine has.
     jail: JailChoice = "auto"
@@ -85,7 +101,9 @@ _ALIASES = {"no_memories_if_mcp_or_web_search": "disable_on_external_context"}
 class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A server that speaks one of OpenAI's protocols, under a name of the user's."""
 
+    #: The protocol that it speaks.
     kind: ProviderKind
+    #: Where, e.g. `http://127.0.0.1:8080/v1`.
     base_url: str
     #: The environment variable with the key; None: no key is sent (a placeholder, where the protocol wants one).
     api_key_env: str | None = None
@@ -96,7 +114,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A place where an agent stores sessions."""
 
+    #: How the sessions are stored.
     format: Literal["codex"]
+    #: The agent's home, e.g. `~/.codex`.
     root: str
 
 
@@ -281,20 +301,24 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sources: tuple[Source, ...] = ()
 
 
-def default_home(environ: Mapping[str, str] = os.environ) -> Path:
+def default_home(environ: Mapping[str, str]) -> Path:
     """`STILLROOM_HOME`, or `~/.stillroom`."""
     return Path(environ.get("STILLROOM_HOME") or "~/.stillroom").expanduser()
 
 
-def codex_home(environ: Mapping[str, str] = os.environ) -> Path:
+def codex_home(environ: Mapping[str, str]) -> Path:
     """`CODEX_HOME`, or `~/.codex`."""
     return Path(environ.get("CODEX_HOME") or "~/.codex").expanduser()
 
 
 def load_settings(
-    *, home: Path | None = None, root: Path | None = None, environ: Mapping[str, str] = os.environ
+    *, home: Path | None = None, root: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Settings:
-    """Read `config.toml` under `home`. Raises `ConfigError` naming the file, the key and the value."""
+    """Read `config.toml` under `home`. Raises `ConfigError` naming the file, the key and the value.
+
+    `root` wins over `memories.root`. `environ` is the process's environment unless another is given.
+    """
+    environ = os.environ if environ is None else environ
     home = (home or default_home(environ)).absolute()
     parsed = _parse(home / "config.toml")
     memories = clamp(parsed.memories)

@@ -20,6 +20,7 @@ app = App(
     version=__version__,
     help="Distils the finished sessions of coding agents into memory that later sessions use.",
     help_format="markdown",
+    suppress_keyboard_interrupt=False,
 )
 app.command("stillroom.cli.run:run_command", name="run")
 

@@ -47,6 +47,7 @@ class Consolidated(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome
     written: tuple[str, ...]
     deleted: tuple[str, ...]
     kept_for_user: tuple[str, ...]  #: changed by a person meanwhile, taken up next time
+    ignored: tuple[str, ...]  #: changed by the agent, but not its to change
     warnings: tuple[str, ...]
     commit: str | None
     status: Literal["succeeded"] = "succeeded"

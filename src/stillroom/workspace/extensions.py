@@ -36,23 +36,30 @@ def seed_instructions(root: Path) -> bool:
     return True
 
 
-def prune_resources(root: Path, *, now: int, days: int) -> list[str]:
-    """Delete dated resources of extensions that are `days` old or older; their paths. What can't be deleted stays."""
-    cutoff = now - days * _DAY_SECONDS
-    pruned: list[str] = []
+def stale_resources(root: Path, *, now: int, days: int) -> list[str]:
+    """Dated resources of extensions that are `days` old or older: what `prune_resources` would delete."""
     with opened(root) as descriptor:
-        for extension in _names(descriptor, EXTENSIONS):
-            folder = f"{EXTENSIONS}/{extension}"
-            if "instructions.md" not in _names(descriptor, folder):
-                continue
-            for name in _names(descriptor, f"{folder}/resources"):
-                moment = resource_timestamp(name)
-                if moment is None or moment > cutoff or not name.endswith(".md"):
-                    continue
-                path = f"{folder}/resources/{name}"
-                if _delete_file(descriptor, path):
-                    pruned.append(shown(path))
-    return pruned
+        return [shown(path) for path in _stale(descriptor, now=now, days=days)]
+
+
+def prune_resources(root: Path, *, now: int, days: int) -> list[str]:
+    """Delete the stale resources; their paths. What can't be deleted stays."""
+    with opened(root) as descriptor:
+        stale = list(_stale(descriptor, now=now, days=days))
+        return [shown(path) for path in stale if _delete_file(descriptor, path)]
+
+
+def _stale(descriptor: int, *, now: int, days: int) -> Iterator[str]:
+    cutoff = now - days * _DAY_SECONDS
+    for extension in _names(descriptor, EXTENSIONS):
+        folder = f"{EXTENSIONS}/{extension}"
+        if "instructions.md" not in _names(descriptor, folder):
+            continue
+        for name in _names(descriptor, f"{folder}/resources"):
+            moment = resource_timestamp(name)
+            path = f"{folder}/resources/{name}"
+            if moment is not None and moment <= cutoff and name.endswith(".md") and _is_file(descriptor, path):
+                yield path
 
 
 def resource_timestamp(name: str) -> int | None:
@@ -65,11 +72,17 @@ def resource_timestamp(name: str) -> int | None:
         return None
 
 
+def _is_file(descriptor: int, path: str) -> bool:
+    try:
+        with parent(descriptor, path, create=False) as (folder, name):
+            return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
 def _delete_file(descriptor: int, path: str) -> bool:
     try:
         with parent(descriptor, path, create=False) as (folder, name):
-            if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                return False
             os.unlink(name, dir_fd=folder)
     except OSError:
         return False

@@ -62,6 +62,15 @@ def prepare_folder(root: Path, *, limits: StageTwo = DEFAULTS) -> LayoutReport:
     return LayoutReport(created, removed)
 
 
+def has_artifacts(root: Path) -> bool:
+    """Whether both files that readers need are there: `MEMORY.md`, and a summary whose first line is `v1`."""
+    handbook, summary = root / HANDBOOK, root / SUMMARY
+    if handbook.is_symlink() or not handbook.is_file() or summary.is_symlink() or not summary.is_file():
+        return False
+    with summary.open("rb") as file:
+        return file.readline(16).rstrip(b"\n") == b"v1"
+
+
 def remove_links(folder: Path) -> list[str]:
     """Take every link out of a folder, following none; their paths."""
     with opened(folder) as descriptor:

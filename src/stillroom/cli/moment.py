@@ -1,0 +1,20 @@
+"""Moments as people write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from stillroom.errors import ConfigError
+
+
+def parse_moment(text: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time (UTC when it has no offset) or of a number of seconds."""
+    if text.isascii() and text.isdigit():
+        return int(text) * 1000
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(f"`{text}` is no moment", hint="write it like 2026-11-30T09:00:00Z") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)

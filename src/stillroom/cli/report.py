@@ -1,0 +1,110 @@
+"""A report for people: what was done, what was left and why, and what to do about it. On stderr; stdout is for data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from typing import assert_never
+
+from stillroom.cli.output import console
+from stillroom.config import Settings
+from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
+from stillroom.extract.outcome import Failed as ThreadFailed
+from stillroom.extract.outcome import Phase1Report
+from stillroom.pipeline import PipelineReport
+
+_SKIPPED = {
+    "feature_off": "memories are switched off (`memories.enabled = false`)",
+    "ephemeral": "the session that started the pass is ephemeral",
+    "sub_agent": "the session that started the pass is a sub-agent",
+    "memory_worker": "the session that started the pass is a memory worker",
+    "no_state_db": "the state database can't be used",
+}
+#: So many failures are told one by one; the rest is counted.
+_FAILURES_TOLD = 5
+
+
+def print_report(report: PipelineReport, *, settings: Settings) -> None:
+    """A few lines for each step that ran."""
+    out = console()
+    for style, text in _lines(report, settings):
+        out.print(text, style=style, markup=False)
+
+
+def _lines(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | None, str]]:
+    if report.threads:
+        threads = report.threads
+        yield None, f"sessions      {threads.total:,} found, {threads.found:,} new or changed"
+        for broken in threads.broken[:_FAILURES_TOLD]:
+            yield "yellow", f"              can't read {broken.path}: {broken.reason}"
+        if len(threads.broken) > _FAILURES_TOLD:
+            yield "yellow", f"              and {len(threads.broken) - _FAILURES_TOLD:,} more"
+    if report.skipped:
+        style = "bold red" if report.failed else "yellow"
+        yield style, f"skipped       {_SKIPPED[report.skipped]}" + (f": {report.detail}" if report.detail else "")
+        return
+    for link in report.folder.removed_links if report.folder else ():
+        yield "yellow", f"folder        removed the link {link.path} -> {link.target}"
+    if report.reopened:
+        yield None, f"upgrade       {report.reopened:,} threads are extracted again"
+    if report.pruned:
+        yield None, f"pruned        {report.pruned:,} outputs that nobody used"
+    if report.guard and not report.guard.allowed:
+        yield "yellow", f"guard         {report.guard.reason}; nothing was sent"
+        return
+    if report.extract:
+        yield from _phase1(report.extract)
+    if report.consolidate:
+        yield from _phase2(report.consolidate, settings)
+
+
+def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
+    if not report.claimed:
+        yield None, "extracted     nothing: no finished session is new"
+        return
+    yield (
+        None,
+        (
+            f"extracted     {report.with_output:,} of {report.claimed:,} threads gave a memory"
+            f", {report.no_output:,} none ({report.engine}, {report.duration_ms / 1000:.1f} s)"
+        ),
+    )
+    if report.usage:
+        usage = report.usage
+        yield None, f"              {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+    if report.read.long_lines:
+        yield None, f"              {report.read.long_lines:,} long lines cut by {report.read.cut_bytes:,} bytes"
+    failures = Counter(outcome.reason for outcome in report.outcomes if isinstance(outcome, ThreadFailed))
+    for reason, count in failures.most_common(_FAILURES_TOLD):
+        yield "red", f"              {count:,} failed: {reason}"
+
+
+def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | None, str]]:
+    match report:
+        case Skipped(status="skipped_no_input"):
+            yield None, "consolidated  nothing: there is no memory yet"
+        case Skipped(status="skipped_cooldown", until=until):
+            yield None, f"consolidated  not now: the last time is too recent, again after {_time(until)}"
+        case Skipped(status="skipped_running"):
+            yield None, "consolidated  not now: another process is at it"
+        case Skipped(until=until):
+            yield "yellow", f"consolidated  not now: the last try failed, again after {_time(until)}"
+        case NoChanges():
+            yield None, f"consolidated  nothing: {report.inputs:,} memories, no change"
+        case Consolidated():
+            jail = f", jail: {report.jail}" if report.jail else ""
+            yield "green", f"consolidated  {report.inputs:,} memories ({report.engine}{jail}) into {settings.root}"
+            for path in report.kept_for_user:
+                yield "yellow", f"              {path} was edited meanwhile: yours stays, taken up next time"
+            for warning in report.warnings:
+                yield "yellow", f"              {warning}"
+        case Failed():
+            yield "bold red", f"consolidated  failed ({report.status}): {report.reason}"
+            yield None, f"              the folder is as it was; next try after {_time(report.retry_at)}"
+        case _:
+            assert_never(report)
+
+
+def _time(seconds: int | None) -> str:
+    return "-" if seconds is None else datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")

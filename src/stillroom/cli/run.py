@@ -1,0 +1,80 @@
+"""`stillroom run`: one pass over the finished sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from stillroom.cli.moment import parse_moment
+from stillroom.cli.progress import progress_bars
+from stillroom.cli.report import print_report
+from stillroom.clock import Clock, FixedClock, SystemClock
+from stillroom.config import load_settings
+from stillroom.pipeline import Options, Trigger, encode_report, run_pipeline
+
+
+def run_command(
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    cwd: Path | None = None,
+    trigger_thread: str | None = None,
+    ephemeral: Annotated[bool, Parameter(negative="")] = False,
+    backfill: Annotated[bool, Parameter(negative="")] = False,
+    upgrade: Annotated[bool, Parameter(negative="")] = False,
+    max_threads: Annotated[int | None, Parameter(name="--max")] = None,
+    now: str | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Distil finished sessions into the memory folder: extract what is new, then consolidate.
+
+    Takes at most `max_rollouts_per_startup` threads that have been idle for `min_rollout_idle_hours`, so that it may
+    run at every session start. It never touches the sessions themselves.
+
+    ```
+    stillroom run                        # what a hook does
+    stillroom run --backfill             # everything that is finished, however old
+    stillroom run --backfill --max 20    # the newest 20 of it
+    stillroom run --json | jq .extract
+    ```
+
+    Parameters
+    ----------
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    cwd
+        Extract only sessions that ran in this folder or below it.
+    trigger_thread
+        The session that this pass is started from. It is never extracted; a sub-agent starts nothing.
+    ephemeral
+        The session that this pass is started from leaves no trace, so neither does the pass.
+    backfill
+        Ignore `max_rollout_age_days` and `max_rollouts_per_startup`.
+    upgrade
+        Extract again what the offline engine extracted, now that a model is configured.
+    max_threads
+        At most so many threads.
+    now
+        Take this moment for the present: `2026-11-30T09:00:00Z`, or seconds since 1970.
+    json
+        Print the whole report as JSON on stdout.
+    """
+    settings = load_settings(home=home, root=root)
+    clock: Clock = FixedClock(parse_moment(now)) if now else SystemClock()
+    trigger = Trigger(thread_id=trigger_thread, ephemeral=ephemeral)
+    options = Options(
+        backfill=backfill, upgrade=upgrade, max_threads=max_threads, cwd=str(cwd.absolute()) if cwd else None
+    )
+    with progress_bars(wanted=not json) as listen:
+        report = asyncio.run(run_pipeline(settings, trigger=trigger, options=options, clock=clock, on_progress=listen))
+    if json:
+        sys.stdout.write(encode_report(report) + "\n")
+    else:
+        print_report(report, settings=settings)
+    return 1 if report.failed else 0

@@ -1,0 +1,93 @@
+"""Who consolidates: the rules, or an agent in a jail. Both rewrite the staging folder in place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from stillroom.clock import Clock
+from stillroom.config import OFFLINE, Settings
+from stillroom.consolidate.agent import AgentCompleted, AgentReport, run_agent
+from stillroom.consolidate.prompt import render_prompt
+from stillroom.models import open_agent_model
+from stillroom.offline import consolidate
+from stillroom.rollouts.redact import redact
+from stillroom.sandbox import Jail, choose
+from stillroom.store import Store
+from stillroom.store.records import Stage1Output
+
+
+Check = Callable[[Path], Sequence[str]]
+
+
+class ConsolidatorStopped(Exception):
+    """The agent did not come to an end of its own; the message says what ended it."""
+
+
+class Consolidator(Protocol):
+    """Brings `MEMORY.md`, `memory_summary.md` and `skills/` of a staging folder up to date."""
+
+    engine: str
+    jail: str | None
+
+    async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
+        """`check` says what is still wrong with the folder, for who can mend it.
+
+        Raises `ConsolidatorStopped`, or any `StillroomError`; the folder is then thrown away.
+        """
+        ...
+
+
+def open_consolidator(settings: Settings, store: Store, clock: Clock) -> Consolidator:
+    """The consolidator that the settings name. Raises `ConfigError` or `JailUnavailable`; starts nothing yet."""
+    if settings.memories.consolidation_model == OFFLINE:
+        return RulesConsolidator(settings, clock)
+    return AgentConsolidator(settings, store, clock, jail=choose(settings.memories.jail))
+
+
+class RulesConsolidator:
+    """The offline engine."""
+
+    engine = OFFLINE
+    jail: str | None = None
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._limits = settings.stage_two
+        self._clock = clock
+
+    async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
+        await asyncio.to_thread(consolidate, folder, inputs, now=self._clock.now(), limits=self._limits)
+
+
+class AgentConsolidator:
+    """One agent whose tools run in a jail."""
+
+    def __init__(self, settings: Settings, store: Store, clock: Clock, *, jail: Jail) -> None:
+        self.engine = settings.memories.consolidation_model
+        self.jail: str | None = jail.level
+        self._settings, self._store, self._clock, self._jail = settings, store, clock, jail
+
+    async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
+        memories = self._settings.memories
+        model = await asyncio.to_thread(
+            open_agent_model,
+            self.engine,
+            self._settings,
+            ledger=self._store,
+            clock=self._clock,
+            redact=lambda text: redact(text, style=memories.redaction),
+        )
+        report: AgentReport = await run_agent(
+            model,
+            folder,
+            self._jail,
+            prompt=render_prompt(folder, limits=self._settings.stage_two),
+            effort=memories.consolidation_effort,
+            limits=self._settings.stage_two,
+            concurrency=memories.consolidation_concurrency,
+            check=check,
+        )
+        if not isinstance(report.outcome, AgentCompleted):
+            raise ConsolidatorStopped(report.outcome.reason)

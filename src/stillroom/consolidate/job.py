@@ -1,0 +1,158 @@
+"""One claimed consolidation: what the ten steps of `run` are made of. Everything here may block."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stillroom.clock import Clock
+from stillroom.config import Settings
+from stillroom.consolidate.engine import Check, Consolidator, ConsolidatorStopped, open_consolidator
+from stillroom.consolidate.outcome import Failed, FailureStatus
+from stillroom.errors import InvalidArtifacts, StillroomError, StoreError
+from stillroom.rollouts.redact import redact
+from stillroom.store import Store
+from stillroom.store.records import ConsolidationClaim, Selection
+from stillroom.workspace import artifacts, extensions
+from stillroom.workspace.history import History
+from stillroom.workspace.layout import has_artifacts, prepare_folder
+from stillroom.workspace.publish import Checkpoint, PublishReport
+from stillroom.workspace.staging import Staging, open_staging, recover
+from stillroom.workspace.validate import Finding, check_artifacts, scrub
+
+#: So many findings are told in a failure's reason; the first ones say enough.
+FINDINGS_TOLD = 5
+
+
+class StepFailed(Exception):
+    """A step of phase 2 could not be done."""
+
+    def __init__(self, status: FailureStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status: FailureStatus = status
+
+
+class Job:
+    """The claim, and what it is worked with."""
+
+    def __init__(
+        self, settings: Settings, store: Store, clock: Clock, claim: ConsolidationClaim, checkpoint: Checkpoint
+    ) -> None:
+        self.settings, self.store, self.clock = settings, store, clock
+        self.claim, self.checkpoint = claim, checkpoint
+        self.limits = settings.stage_two
+        self.history = History(settings.history, limits=self.limits)
+
+    @contextmanager
+    def step(self, status: FailureStatus) -> Iterator[None]:
+        """A step of the ten: told to `checkpoint` as it begins, named by what it is called when it fails."""
+        self.checkpoint(status)
+        try:
+            yield
+        except (StillroomError, ConsolidatorStopped, OSError) as error:
+            hint = f" (hint: {error.hint})" if isinstance(error, StillroomError) and error.hint else ""
+            raise StepFailed(status, f"{error}{hint}") from error
+
+    def prepare(self) -> None:
+        """Finish or clear what a killed run left, then make folder and baseline usable."""
+        recover(self.settings.staging, self.history, limits=self.limits)
+        prepare_folder(self.settings.root, limits=self.limits)
+        self.history.ensure(self.settings.root, now=self.clock.now())
+
+    def configure(self) -> Consolidator:
+        return open_consolidator(self.settings, self.store, self.clock)
+
+    def select(self) -> Selection:
+        memories = self.settings.memories
+        return self.store.select_inputs(
+            limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
+        )
+
+    def is_up_to_date(self, selection: Selection) -> bool:
+        """Whether the folder is its baseline, holds the selection, and is valid: seen without making a copy."""
+        root = self.settings.root
+        return (
+            artifacts.plan(root, selection.on_disk).clean
+            and not extensions.stale_resources(root, now=self.clock.now(), days=self.limits.extension_resource_days)
+            and not self.history.changes(root)
+            and has_artifacts(root)
+        )
+
+    def stage(self) -> Staging:
+        return open_staging(
+            self.settings.root,
+            self.settings.staging,
+            self.history,
+            run_id=f"{self.clock.now()}-{uuid.uuid4().hex[:8]}",
+            limits=self.limits,
+            checkpoint=self.checkpoint,
+        )
+
+    def sync(self, staging: Staging, selection: Selection) -> None:
+        artifacts.sync(staging.path, selection.on_disk, present=staging.copied)
+        extensions.prune_resources(staging.path, now=self.clock.now(), days=self.limits.extension_resource_days)
+
+    def write_diff(self, staging: Staging) -> None:
+        staging.write_diff(max_bytes=self.limits.max_diff_bytes)
+
+    def beat(self) -> bool:
+        """Renew the lease; False when the lock is somebody else's by now."""
+        token, seconds = self.claim.ownership_token, self.limits.lease_seconds
+        return self.store.heartbeat_consolidation(token, lease_seconds=seconds)
+
+    def checker(self, staging: Staging) -> Check:
+        """What an agent is told when it says that it is done."""
+        before = staging.before()
+
+        def check(folder: Path) -> list[str]:
+            findings = check_artifacts(folder, before=before, limits=self.limits)
+            return [str(finding) for finding in findings if finding.fatal]
+
+        return check
+
+    def validate(self, staging: Staging) -> list[Finding]:
+        """Redact what the agent wrote, then judge it; the findings that are only warnings.
+
+        Raises `InvalidArtifacts` with the first fatal ones.
+        """
+        before, limits = staging.before(), self.limits
+        findings = scrub(staging.path, before=before, limits=limits, style=self.settings.memories.redaction)
+        findings += check_artifacts(staging.path, before=before, limits=limits)
+        fatal = [str(finding) for finding in findings if finding.fatal]
+        if fatal:
+            more = f"; and {len(fatal) - FINDINGS_TOLD} more" if len(fatal) > FINDINGS_TOLD else ""
+            raise InvalidArtifacts("; ".join(fatal[:FINDINGS_TOLD]) + more)
+        return [finding for finding in findings if not finding.fatal]
+
+    def confirm(self) -> None:
+        """Raises `StoreError` when the lock is no longer ours."""
+        if not self.beat():
+            raise StoreError("another process took the consolidation over")
+
+    def publish(self, staging: Staging, selection: Selection) -> PublishReport:
+        message = f"Consolidate {len(selection.selected)} threads"
+        return staging.publish(message, now=self.clock.now())
+
+    def succeed(self, selection: Selection) -> None:
+        newest = max((output.source_updated_at for output in selection.selected), default=0)
+        self.store.succeed_consolidation(
+            self.claim.ownership_token,
+            watermark=max(self.claim.input_watermark, newest),
+            selected=selection.selected,
+        )
+
+    def fail(self, failure: StepFailed) -> Failed:
+        """Give the lock up; the next try waits."""
+        reason = redact(str(failure), style=self.settings.memories.redaction)
+        delay = self.limits.retry_delay_seconds
+        self.store.fail_consolidation(
+            self.claim.ownership_token, reason=reason, retry_delay_seconds=delay, or_unowned=True
+        )
+        return Failed(status=failure.status, reason=reason, retry_at=self.clock.now() + delay)
+
+    def interrupt(self, error: BaseException) -> None:
+        """Give the lock up without a pause: Ctrl-C, or a fault of ours, must not hold it until the lease ends."""
+        reason = f"stopped by {type(error).__name__}"
+        self.store.fail_consolidation(self.claim.ownership_token, reason=reason, retry_delay_seconds=0, or_unowned=True)

@@ -1,0 +1,146 @@
+"""Phase 2: many Stage1Outputs become `MEMORY.md`, `memory_summary.md` and skills. Ten steps, in strict order.
+
+Codex: `memories/write/src/phase2.rs` (spec §1.5). What differs: the consolidator works on a staging copy, its result is
+validated before any of it reaches the folder, and every success is a commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import assert_never
+
+from stillroom import telemetry
+from stillroom.clock import Clock
+from stillroom.config import Settings
+from stillroom.consolidate.job import Job, StepFailed
+from stillroom.consolidate.lease import run_under_lease
+from stillroom.consolidate.outcome import Consolidated, NoChanges, Phase2Report, Skipped
+from stillroom.progress import Progress, ProgressListener, silent
+from stillroom.store import Store
+from stillroom.store.records import (
+    ConsolidationClaim,
+    ConsolidationClaimOutcome,
+    Cooldown,
+    RetryBackoff,
+    Running,
+)
+from stillroom.workspace.layout import HANDBOOK
+from stillroom.workspace.publish import Checkpoint
+from stillroom.workspace.staging import nothing
+
+
+async def run_phase2(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    *,
+    worker_id: str,
+    on_progress: ProgressListener = silent,
+    checkpoint: Checkpoint = nothing,
+) -> Phase2Report:
+    """Consolidate once. Whatever goes wrong is the report's `Failed`, and the folder is then as it was.
+
+    `checkpoint` is told where the work is; tests stop the process there.
+    """
+    started = time.perf_counter()
+    if await asyncio.to_thread(_has_nothing_to_do, settings, store):
+        return _counted(Skipped(status="skipped_no_input"))
+    # 1. Claim the global lock: one consolidation at a time, whoever runs.
+    claim = await asyncio.to_thread(store.claim_consolidation, worker_id=worker_id, stage=settings.stage_two)
+    if not isinstance(claim, ConsolidationClaim):
+        return _counted(_skipped(claim))
+    telemetry.count("memory.phase2", status="claimed")
+    on_progress(Progress(stage="consolidate", done=0, total=1))
+    job = Job(settings, store, clock, claim, checkpoint)
+    report: Phase2Report
+    try:
+        report = await _consolidate(job)
+    except StepFailed as failure:
+        report = job.fail(failure)
+    except BaseException as error:
+        job.interrupt(error)
+        raise
+    on_progress(Progress(stage="consolidate", done=1, total=1, note=report.status))
+    telemetry.record("memory.phase2.e2e_ms", (time.perf_counter() - started) * 1000, unit="ms")
+    return _counted(report)
+
+
+async def _consolidate(job: Job) -> NoChanges | Consolidated:
+    # 2. Prepare the workspace.
+    with job.step("failed_prepare_workspace"):
+        await asyncio.to_thread(job.prepare)
+    # 3. Configure the consolidator, jail included.
+    with job.step("failed_sandbox_policy"):
+        consolidator = await asyncio.to_thread(job.configure)
+    # 4. Select the inputs.
+    with job.step("failed_load_stage1_outputs"):
+        selection = await asyncio.to_thread(job.select)
+        telemetry.count("memory.phase2.input", len(selection.selected))
+    with job.step("failed_workspace_status"):
+        if await asyncio.to_thread(job.is_up_to_date, selection):
+            await asyncio.to_thread(job.succeed, selection)
+            return NoChanges(inputs=len(selection.selected))
+    with job.step("failed_sync_workspace_inputs"):
+        staging = await asyncio.to_thread(job.stage)
+    with staging:
+        # 5. Sync the inputs into the copy.
+        with job.step("failed_sync_workspace_inputs"):
+            await asyncio.to_thread(job.sync, staging, selection)
+        # 6. Compare it with the baseline.
+        with job.step("failed_workspace_status"):
+            changes = await asyncio.to_thread(staging.seal)
+        # 7. Write the bounded diff, for the agent to read first.
+        with job.step("failed_workspace_diff_file"):
+            await asyncio.to_thread(job.write_diff, staging)
+        # 8. Let the consolidator work on the copy. 9. Renew the lease meanwhile, and wait.
+        with job.step("failed_agent"):
+            work = consolidator.run(staging.path, selection.on_disk, check=job.checker(staging))
+            await run_under_lease(work, job.beat, every_seconds=job.limits.heartbeat_seconds)
+        # 10. Validate, make sure that the lock is still ours, swap in, commit; then mark the selection.
+        with job.step("failed_invalid_artifacts"):
+            warnings = await asyncio.to_thread(job.validate, staging)
+        with job.step("failed_confirm_ownership"):
+            await asyncio.to_thread(job.confirm)
+        with job.step("failed_workspace_commit"):
+            published = await asyncio.to_thread(job.publish, staging, selection)
+    await asyncio.to_thread(job.succeed, selection)
+    return Consolidated(
+        inputs=len(selection.selected),
+        engine=consolidator.engine,
+        jail=consolidator.jail,
+        changed=tuple(f"{change.status} {change.path}" for change in changes),
+        written=published.written,
+        deleted=published.deleted,
+        kept_for_user=published.kept_for_user,
+        ignored=published.ignored,
+        warnings=tuple(map(str, warnings)),
+        commit=published.commit,
+    )
+
+
+def _has_nothing_to_do(settings: Settings, store: Store) -> bool:
+    """No output, no memory yet, no note: a first, empty run must not start the pause that a real one would wait for."""
+    memories = settings.memories
+    selection = store.select_inputs(limit=1, max_unused_days=memories.max_unused_days)
+    notes = settings.root / "extensions" / "ad_hoc" / "notes"
+    return not selection.on_disk and not (settings.root / HANDBOOK).exists() and not notes.exists()
+
+
+def _skipped(outcome: ConsolidationClaimOutcome) -> Skipped:
+    match outcome:
+        case Running():
+            return Skipped(status="skipped_running")
+        case Cooldown(until):
+            return Skipped(status="skipped_cooldown", until=until)
+        case RetryBackoff(retry_at):
+            return Skipped(status="skipped_retry_unavailable", until=retry_at)
+        case ConsolidationClaim():
+            raise AssertionError("a claim is no reason to skip")
+        case _:
+            assert_never(outcome)
+
+
+def _counted(report: Phase2Report) -> Phase2Report:
+    telemetry.count("memory.phase2", status=report.status)
+    return report

@@ -1,0 +1,185 @@
+"""One startup pass, in the order of the seeds: the only place that knows the order.
+
+Codex: `memories/write/src/start.rs` (spec §1.2). A pass is skipped, with its reason, when the feature is off, when the
+session that triggers it is ephemeral, a sub-agent or a memory worker, or when the state database can't be had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from stillroom import telemetry
+from stillroom.clock import Clock, SystemClock
+from stillroom.config import Settings
+from stillroom.consolidate.outcome import Failed, Phase2Report
+from stillroom.consolidate.run import run_phase2
+from stillroom.errors import StoreError
+from stillroom.extract.guard import Guard, GuardDecision, default_guard
+from stillroom.extract.register import RegisterReport, register_threads
+from stillroom.extract.run import Phase1Report, run_phase1
+from stillroom.models import check_model
+from stillroom.progress import ProgressListener, silent
+from stillroom.store import Store
+from stillroom.workspace.extensions import seed_instructions
+from stillroom.workspace.layout import LayoutReport, prepare_folder
+
+SkipReason = Literal["feature_off", "ephemeral", "sub_agent", "memory_worker", "no_state_db"]
+
+
+class Trigger(msgspec.Struct, frozen=True, kw_only=True):
+    """The session that a pass is started from; without one, a person started it."""
+
+    thread_id: str | None = None
+    kind: Literal["root", "sub_agent", "memory_worker"] = "root"
+    ephemeral: bool = False
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person may ask of a pass beyond the settings."""
+
+    #: No age limit, and everything that is finished instead of `max_rollouts_per_startup`.
+    backfill: bool = False
+    #: Extract again what the offline engine extracted.
+    upgrade: bool = False
+    #: At most so many threads.
+    max_threads: int | None = None
+    #: Only threads that ran in this folder or below it.
+    cwd: str | None = None
+
+
+class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a pass did, and why it did not do the rest."""
+
+    started_at: int  #: seconds
+    skipped: SkipReason | None = None
+    detail: str = ""
+    folder: LayoutReport | None = None
+    threads: RegisterReport | None = None
+    reopened: int = 0
+    pruned: int = 0
+    guard: GuardDecision | None = None
+    extract: Phase1Report | None = None
+    consolidate: Phase2Report | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Something was tried and did not work."""
+        if self.skipped == "no_state_db":
+            return True
+        return bool(self.extract and self.extract.failed) or isinstance(self.consolidate, Failed)
+
+
+async def run_pipeline(
+    settings: Settings,
+    *,
+    trigger: Trigger = Trigger(),
+    options: Options = Options(),
+    clock: Clock | None = None,
+    guard: Guard | None = None,
+    on_progress: ProgressListener = silent,
+) -> PipelineReport:
+    """Run one pass and return what came of it.
+
+    Safe to call at any time and from many processes: leases in the state database keep threads and the consolidation
+    single. Cancelling it leaves nothing half done. Raises `ConfigError` for a model that can't be used and
+    `WorkspaceError` for a folder that can't be written; whatever happens to one thread or one phase is in the report.
+    """
+    clock = clock or SystemClock()
+    report = PipelineReport(started_at=clock.now())
+    if reason := _gate(settings, trigger):
+        return msgspec.structs.replace(report, skipped=reason)
+    for name in {settings.memories.extract_model, settings.memories.consolidation_model}:
+        check_model(name, settings)
+    try:
+        store = await asyncio.to_thread(Store.open, settings.database, clock=clock)
+    except StoreError as error:
+        detail = f"{error}" + (f" ({error.hint})" if error.hint else "")
+        return msgspec.structs.replace(report, skipped="no_state_db", detail=detail)
+    with store:
+        report = await _pass(settings, store, clock, report, trigger, options, guard, on_progress)
+        store.record_pass(report.started_at, encode_report(report).encode())
+    return report
+
+
+async def _pass(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    report: PipelineReport,
+    trigger: Trigger,
+    options: Options,
+    guard: Guard | None,
+    on_progress: ProgressListener,
+) -> PipelineReport:
+    worker_id = trigger.thread_id or f"stillroom-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    put: Callable[..., PipelineReport] = msgspec.structs.replace
+    # 0. Learn which threads there are; what the trigger is may only be known now.
+    report = put(report, threads=await register_threads(settings, store, clock, on_progress=on_progress))
+    if reason := await _gate_source(store, trigger):
+        return put(report, skipped=reason)
+    if options.upgrade:
+        report = put(report, reopened=await asyncio.to_thread(store.reopen_offline))
+    # 1. Create the memory folder: no links followed, none left.
+    report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
+    # 2. Seed the extension instructions; a person's edit of them survives.
+    await asyncio.to_thread(seed_instructions, settings.root)
+    # 3. Prune stale, unused outputs: free, therefore ahead of the guard.
+    stage = settings.stage_one
+    pruned = await asyncio.to_thread(
+        store.prune_stage1, max_unused_days=settings.memories.max_unused_days, limit=stage.retention_batch
+    )
+    report = put(report, pruned=pruned)
+    # 4. Leave a person's quota alone.
+    decision = await asyncio.to_thread(guard or default_guard(settings, store, clock))
+    report = put(report, guard=decision)
+    if not decision.allowed:
+        telemetry.count("memory.startup", status="skipped_rate_limit")
+        return report
+    # 5. Extract.
+    extracted = await run_phase1(
+        settings,
+        store,
+        clock,
+        worker_id=worker_id,
+        current_thread_id=trigger.thread_id,
+        backfill=options.backfill,
+        max_threads=options.max_threads,
+        cwd=options.cwd,
+        on_progress=on_progress,
+    )
+    report = put(report, extract=extracted)
+    # 6. Consolidate.
+    consolidated = await run_phase2(settings, store, clock, worker_id=worker_id, on_progress=on_progress)
+    return put(report, consolidate=consolidated)
+
+
+def _gate(settings: Settings, trigger: Trigger) -> SkipReason | None:
+    if not settings.memories.enabled:
+        return "feature_off"
+    if trigger.ephemeral:
+        return "ephemeral"
+    return None if trigger.kind == "root" else trigger.kind
+
+
+async def _gate_source(store: Store, trigger: Trigger) -> SkipReason | None:
+    """A thread's own record says whether it is a sub-agent (`{"subagent":…}`) or a worker (`{"internal":…}`)."""
+    thread = await asyncio.to_thread(store.thread, trigger.thread_id) if trigger.thread_id else None
+    if thread is None:
+        return None
+    if "internal" in thread.source:
+        return "memory_worker"
+    return "sub_agent" if "subagent" in thread.source else None
+
+
+def encode_report(report: PipelineReport) -> str:
+    """The report as JSON: the shape of `stillroom run --json`."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+
+
+__all__ = ["Options", "PipelineReport", "Trigger", "encode_report", "run_pipeline"]

@@ -1,0 +1,165 @@
+"""`stillroom run` as a person and as a script meet it: a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+NOW = "2026-11-30T09:00:00Z"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    shutil.copytree(PROJECT / "examples" / "codex-home", tmp_path / "codex")
+    return {
+        "HOME": str(tmp_path),
+        "CODEX_HOME": str(tmp_path / "codex"),
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(PROJECT / "src"),
+        "TERM": "xterm-256color",
+    }
+
+
+def stillroom(*words: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stillroom", *words]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+
+
+def test_json_goes_to_stdout_and_nothing_else_does(environment: dict[str, str]) -> None:
+    done = stillroom("run", "--backfill", "--now", NOW, "--json", env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert report["extract"]["claimed"] == 6
+    assert report["consolidate"]["outcome"] == "consolidated"
+
+
+def test_people_are_told_on_stderr_without_colour_when_it_is_no_terminal(environment: dict[str, str]) -> None:
+    done = stillroom("run", "--backfill", "--now", NOW, env=environment)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "sessions      6 found" in done.stderr
+    assert "\x1b[" not in done.stderr
+
+
+def on_a_terminal(*words: str, env: dict[str, str]) -> bytes:
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "stillroom", *words]
+    with subprocess.Popen(command, env=env, stdout=child, stderr=child, stdin=child) as process:
+        os.close(child)
+        shown = b""
+        while select.select([parent], [], [], 60)[0]:
+            try:
+                shown += os.read(parent, 65536)
+            except OSError:  # the other end is closed
+                break
+        assert process.wait(timeout=60) == 0
+    os.close(parent)
+    return shown
+
+
+def test_a_terminal_sees_progress_and_colour(environment: dict[str, str]) -> None:
+    shown = on_a_terminal("run", "--backfill", "--now", NOW, env=environment)
+    assert b"Extracting" in shown
+    assert b"\x1b[32m" in shown
+
+
+def test_no_color_is_respected(environment: dict[str, str]) -> None:
+    shown = on_a_terminal("run", "--backfill", "--now", NOW, env={**environment, "NO_COLOR": "1"})
+    assert b"consolidated" in shown
+    assert b"\x1b[32m" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("walk",), "walk"),
+        (("run", "--max", "many"), "many"),
+        (("run", "--now", "yesterday"), "`yesterday` is no moment"),
+    ],
+)
+def test_a_command_line_that_cannot_be_used_exits_2_and_says_why(
+    environment: dict[str, str], words: tuple[str, ...], said: str
+) -> None:
+    done = stillroom(*words, env=environment)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "hint:" in done.stderr
+
+
+def test_bad_settings_exit_2_and_name_the_key(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / ".stillroom").mkdir()
+    (tmp_path / ".stillroom" / "config.toml").write_text("[memories]\nmax_rollouts = 3\n", encoding="utf-8")
+    done = stillroom("run", env=environment)
+    assert done.returncode == 2
+    assert "max_rollouts" in done.stderr
+
+
+def test_a_model_without_its_key_exits_2_before_anything_is_read(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / ".stillroom").mkdir()
+    settings = '[memories]\nextract_model = "openai-responses:gpt-x"\n'
+    (tmp_path / ".stillroom" / "config.toml").write_text(settings, encoding="utf-8")
+    done = stillroom("run", env=environment)
+    assert done.returncode == 2
+    assert "OPENAI_API_KEY" in done.stderr
+    assert not (tmp_path / ".stillroom" / "state.sqlite3").exists()
+
+
+def test_a_memory_folder_that_is_a_link_exits_1_and_stays_one(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".stillroom").mkdir()
+    (tmp_path / ".stillroom" / "memories").symlink_to(tmp_path / "elsewhere")
+    done = stillroom("run", "--backfill", "--now", NOW, env=environment)
+    assert done.returncode == 1
+    assert "is a link" in done.stderr
+    assert (tmp_path / ".stillroom" / "memories").is_symlink()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_help_shows_an_example(environment: dict[str, str]) -> None:
+    done = stillroom("run", "--help", env=environment)
+    assert done.returncode == 0
+    assert "stillroom run --backfill" in done.stdout
+
+
+def test_an_empty_home_is_fine(environment: dict[str, str], tmp_path: Path) -> None:
+    done = stillroom("run", env={**environment, "CODEX_HOME": str(tmp_path / "nowhere")})
+    assert done.returncode == 0
+    assert "sessions      0 found" in done.stderr
+
+
+def test_a_folder_narrows_what_is_extracted(environment: dict[str, str]) -> None:
+    done = stillroom("run", "--backfill", "--cwd", "/home/dev/work/ledgerkit", "--now", NOW, "--json", env=environment)
+    assert json.loads(done.stdout)["extract"]["claimed"] == 3
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(environment: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "codex" / "sessions" / "2026" / "11" / "29"
+    one = next(folder.glob("*01a2273c-0036*"))
+    text = one.read_text(encoding="utf-8")
+    for number in range(400):
+        thread = f"01a2273c-0036-7133-90f0-{number:012x}"
+        copy = folder / f"rollout-2026-11-29T12-16-13-{thread}.jsonl"
+        copy.write_text(text.replace("01a2273c-0036-7133-90f0-7698c74b216a", thread), encoding="utf-8")
+    words = [sys.executable, "-m", "stillroom", "run", "--backfill", "--now", NOW]
+    with subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 30
+        while not (tmp_path / ".stillroom" / "memories").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "interrupted" in said
+    done = stillroom("run", "--backfill", "--now", NOW, "--json", env=environment)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["consolidate"]["outcome"] == "consolidated"

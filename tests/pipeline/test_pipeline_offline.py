@@ -1,0 +1,173 @@
+"""Whole passes without a model, on sessions that Codex CLI recorded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from stillroom.clock import FixedClock
+from stillroom.config import Memories, Settings, Source
+from stillroom.consolidate.outcome import Consolidated, NoChanges, Skipped
+from stillroom.pipeline import Options, PipelineReport, Trigger, encode_report, run_pipeline
+from stillroom.store import Store
+
+CODEX_HOME = Path(__file__).parents[2] / "examples" / "codex-home"
+DAY_AFTER = 1_796_029_200_000  # 2026-11-30T09:00:00Z
+HOUR = 3600
+
+
+@pytest.fixture
+def codex_home(tmp_path: Path) -> Path:
+    home = tmp_path / "codex"
+    shutil.copytree(CODEX_HOME, home)
+    return home
+
+
+@pytest.fixture
+def settings(tmp_path: Path, codex_home: Path) -> Settings:
+    return Settings(home=tmp_path / "home", sources=(Source(format="codex", root=str(codex_home)),))
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock(DAY_AFTER)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+async def backfill(settings: Settings, clock: FixedClock) -> PipelineReport:
+    return await run_pipeline(settings, options=Options(backfill=True), clock=clock)
+
+
+@pytest.mark.anyio
+async def test_a_backfill_makes_a_memory_folder_of_the_sessions(settings: Settings, clock: FixedClock) -> None:
+    report = await backfill(settings, clock)
+    assert not report.failed
+    assert report.threads is not None
+    assert report.threads.found == 6
+    assert isinstance(report.consolidate, Consolidated)
+    found = files(settings.root)
+    assert {"MEMORY.md", "memory_summary.md", "raw_memories.md", "extensions/ad_hoc/instructions.md"} <= found.keys()
+    assert found["memory_summary.md"].startswith(b"v1\n")
+    assert b"biome" in found["MEMORY.md"]
+    assert b"[REDACTED_SECRET" in b"".join(found.values()) or b"sk-" not in b"".join(found.values())
+    assert settings.root.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.anyio
+async def test_the_sessions_are_not_touched(settings: Settings, clock: FixedClock, codex_home: Path) -> None:
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in codex_home.rglob("*.jsonl")}
+    await backfill(settings, clock)
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in codex_home.rglob("*.jsonl")} == before
+    assert {path for path in codex_home.rglob("*") if path.is_file()} == set(before)
+
+
+@pytest.mark.anyio
+async def test_a_second_pass_changes_nothing(settings: Settings, clock: FixedClock) -> None:
+    await backfill(settings, clock)
+    before = files(settings.root)
+    again = await backfill(settings, clock)
+    assert isinstance(again.consolidate, Skipped)
+    assert again.consolidate.status == "skipped_cooldown"
+    clock.advance(seconds=7 * HOUR)
+    later = await backfill(settings, clock)
+    assert isinstance(later.consolidate, NoChanges)
+    assert later.extract is not None
+    assert later.extract.claimed == 0
+    assert files(settings.root) == before
+
+
+@pytest.mark.anyio
+async def test_without_backfill_two_threads_are_taken(settings: Settings, clock: FixedClock) -> None:
+    report = await run_pipeline(settings, clock=clock)
+    assert report.extract is not None
+    assert report.extract.claimed == 2
+
+
+@pytest.mark.anyio
+async def test_the_triggering_thread_is_left_alone(settings: Settings, clock: FixedClock) -> None:
+    newest = "01a2273c-30a7-7532-bf2e-fcb5d6eb6c9f"
+    await run_pipeline(settings, trigger=Trigger(thread_id=newest), options=Options(backfill=True), clock=clock)
+    with Store.open(settings.database, clock=clock) as store:
+        assert store.stage1_job(newest) is None
+
+
+@pytest.mark.parametrize(
+    ("trigger", "reason"),
+    [
+        (Trigger(ephemeral=True), "ephemeral"),
+        (Trigger(kind="sub_agent"), "sub_agent"),
+        (Trigger(kind="memory_worker"), "memory_worker"),
+    ],
+)
+@pytest.mark.anyio
+async def test_a_pass_is_skipped_with_its_reason(
+    settings: Settings, clock: FixedClock, trigger: Trigger, reason: str
+) -> None:
+    report = await run_pipeline(settings, trigger=trigger, clock=clock)
+    assert (report.skipped, report.failed) == (reason, False)
+    assert not settings.home.exists()
+
+
+@pytest.mark.anyio
+async def test_a_pass_is_skipped_when_the_feature_is_off(settings: Settings, clock: FixedClock) -> None:
+    off = msgspec.structs.replace(settings, memories=Memories(enabled=False))
+    assert (await run_pipeline(off, clock=clock)).skipped == "feature_off"
+
+
+@pytest.mark.anyio
+async def test_a_sub_agent_is_known_by_its_own_record(settings: Settings, clock: FixedClock, codex_home: Path) -> None:
+    rollout = next(codex_home.rglob("*01a2273c-0036*.jsonl"))
+    head, _, rest = rollout.read_text(encoding="utf-8").partition("\n")
+    meta = json.loads(head)
+    meta["payload"]["source"] = {"subagent": {"thread_spawn": {"parent_thread_id": "p", "depth": 1}}}
+    rollout.write_text(json.dumps(meta) + "\n" + rest, encoding="utf-8")
+    trigger = Trigger(thread_id="01a2273c-0036-7133-90f0-7698c74b216a")
+    assert (await run_pipeline(settings, trigger=trigger, clock=clock)).skipped == "sub_agent"
+
+
+@pytest.mark.anyio
+async def test_a_damaged_database_skips_the_pass_and_is_left_as_it_is(settings: Settings, clock: FixedClock) -> None:
+    settings.home.mkdir(parents=True)
+    settings.database.write_bytes(b"this is no database" * 100)
+    report = await run_pipeline(settings, clock=clock)
+    assert report.skipped == "no_state_db"
+    assert report.failed
+    assert settings.database.read_bytes() == b"this is no database" * 100
+
+
+@pytest.mark.anyio
+async def test_one_broken_session_fails_alone(settings: Settings, clock: FixedClock, codex_home: Path) -> None:
+    folder = codex_home / "sessions" / "2026" / "11" / "29"
+    broken = folder / "rollout-2026-11-29T12-20-00-01a2273c-4000-7000-8000-000000000000.jsonl"
+    broken.write_bytes(b"\x00\xff\xfe" * 500)
+    report = await backfill(settings, clock)
+    assert report.threads is not None
+    assert [item.path for item in report.threads.broken] == [str(broken)]
+    assert isinstance(report.consolidate, Consolidated)
+
+
+@pytest.mark.anyio
+async def test_the_report_is_json(settings: Settings, clock: FixedClock) -> None:
+    report = json.loads(encode_report(await backfill(settings, clock)))
+    assert report["consolidate"]["outcome"] == "consolidated"
+    with Store.open(settings.database, clock=clock) as store:
+        assert json.loads(store.last_passes()[0].report_json) == report
+
+
+@pytest.mark.anyio
+async def test_what_a_person_wrote_survives_the_next_consolidation(settings: Settings, clock: FixedClock) -> None:
+    await run_pipeline(settings, options=Options(backfill=True, max_threads=3), clock=clock)
+    handbook = settings.root / "MEMORY.md"
+    mine = "\n- Mine: releases are cut on Tuesdays.\n"
+    handbook.write_text(handbook.read_text(encoding="utf-8") + mine, encoding="utf-8")
+    clock.advance(seconds=7 * HOUR)
+    report = await backfill(settings, clock)
+    assert isinstance(report.consolidate, Consolidated)
+    assert "Mine: releases are cut on Tuesdays." in handbook.read_text(encoding="utf-8")

@@ -1,0 +1,84 @@
+"""A documented command that does not work fails here."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from stillroom.config import load_settings
+
+PROJECT = Path(__file__).parents[1]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    return [
+        (page.name, body)
+        for page in PAGES
+        for found, body in FENCE.findall(page.read_text(encoding="utf-8"))
+        if found == language
+    ]
+
+
+def commands() -> list[str]:
+    lines = [line.split("  #")[0].strip() for _, body in blocks("sh") for line in body.splitlines()]
+    return sorted({line for line in lines if line})
+
+
+def test_there_are_commands_to_try() -> None:
+    assert len(commands()) >= 5
+
+
+@pytest.mark.parametrize("command", [c for c in commands() if c.startswith("stillroom ")])
+def test_documented_command_works(command: str, tmp_path: Path) -> None:
+    environment = {
+        "HOME": str(tmp_path),
+        "CODEX_HOME": str(PROJECT / "examples" / "codex-home"),
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(PROJECT / "src"),
+    }
+    words = shlex.split(command.split(" | ")[0].replace("~", str(tmp_path)))
+    done = subprocess.run(
+        [sys.executable, "-m", *words], env=environment, capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", [c for c in commands() if c.startswith("make ")])
+def test_documented_target_exists(command: str) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", *shlex.split(command)[1:]], cwd=PROJECT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("toml"))
+def test_documented_settings_are_accepted(page: str, text: str, tmp_path: Path) -> None:
+    tomllib.loads(text)
+    (tmp_path / "config.toml").write_text(text, encoding="utf-8")
+    load_settings(home=tmp_path)
+
+
+def test_the_generated_pages_are_in_step_with_the_code() -> None:
+    done = subprocess.run(
+        [sys.executable, PROJECT / "docs" / "generate.py", "--check"],
+        env={**os.environ, "PYTHONPATH": str(PROJECT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target

@@ -1,0 +1,44 @@
+"""What is imported is what a user waits for: `stillroom --version` and the offline pass stay free of heavy packages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+HEAVY = {"pydantic", "pydantic_ai", "openai", "httpx2", "opentelemetry", "cyclopts", "rich"}
+
+
+def modules_after(code: str, tmp_path: Path) -> set[str]:
+    script = f"{code}\nimport sys\nprint('\\n'.join({{name.split('.')[0] for name in sys.modules}}), file=sys.stderr)"
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(PROJECT / "src"),
+        "CODEX_HOME": str(PROJECT / "examples" / "codex-home"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(done.stderr.split())
+
+
+def test_importing_the_package_imports_nothing_else(tmp_path: Path) -> None:
+    assert not modules_after("import stillroom", tmp_path) & (HEAVY | {"msgspec", "sqlite3", "asyncio"})
+
+
+def test_version_is_answered_before_anything_heavy_is_imported(tmp_path: Path) -> None:
+    code = "from stillroom.cli import main\ntry:\n    main(['--version'])\nexcept SystemExit:\n    pass"
+    assert not modules_after(code, tmp_path) & HEAVY
+
+
+def test_a_pass_without_a_model_imports_no_http_client_and_no_sdk(tmp_path: Path) -> None:
+    code = (
+        "from stillroom.cli import main\n"
+        "try:\n    main(['run', '--backfill', '--json', '--now', '2026-11-30T09:00:00Z'])\nexcept SystemExit:\n    pass"
+    )
+    loaded = modules_after(code, tmp_path)
+    assert (tmp_path / ".stillroom" / "memories" / "MEMORY.md").exists()
+    assert not loaded & {"pydantic", "pydantic_ai", "openai", "httpx2"}
