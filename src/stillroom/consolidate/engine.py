@@ -18,7 +18,6 @@ from stillroom.sandbox import Jail, choose
 from stillroom.store import Store
 from stillroom.store.records import Stage1Output
 
-
 Check = Callable[[Path], Sequence[str]]
 
 

@@ -7,12 +7,13 @@ the rate-limit headers of the provider's last answer. What can't be known allows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.rollouts.rate_limits import RateLimits, allows
+from stillroom.rollouts.rate_limits import RateLimits, allows, newest_snapshot, parse_rate_limits
 from stillroom.store import Store
 
 
@@ -27,6 +28,7 @@ Guard = Callable[[], GuardDecision]
 
 #: Offered to the search for a snapshot; it opens the first few that are there and uncompressed.
 NEWEST_THREADS = 20
+
 
 def default_guard(settings: Settings, store: Store, clock: Clock) -> Guard:
     """Both sources; the first that says no decides. Without a model there is no quota to guard."""
