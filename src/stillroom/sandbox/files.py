@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from stillroom.errors import JailUnavailable
 from stillroom.sandbox.jail import ENVIRONMENT, WORKER, Interpreter, JailLimits, Launch, Level, find_interpreter
 from stillroom.sandbox.worker_process import Worker, start_worker
 
@@ -30,5 +32,7 @@ class FilesJail:
 
 
 def files_jail() -> FilesJail:
-    """Always there on POSIX systems. Raises `JailUnavailable` for a Python that can't be run on its own."""
+    """Always there on POSIX systems. Raises `JailUnavailable` elsewhere: the tools open everything by descriptor."""
+    if os.name != "posix":
+        raise JailUnavailable("the file tools need a POSIX system")
     return FilesJail(find_interpreter())

@@ -14,8 +14,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-
 
 @dataclass(frozen=True, slots=True)
 class Survey:
@@ -114,10 +112,11 @@ def descendants(root: int) -> list[int]:
 def use_of(root: int) -> Use:
     """What the processes below `root` use."""
     resident = written = 0
+    page = os.sysconf("SC_PAGE_SIZE")
     below = descendants(root)
     for process in below:
         with contextlib.suppress(OSError, ValueError):
-            resident += int(Path(f"/proc/{process}/statm").read_bytes().split()[1]) * _PAGE
+            resident += int(Path(f"/proc/{process}/statm").read_bytes().split()[1]) * page
         with contextlib.suppress(OSError, ValueError):
             fields = dict(line.split(b": ") for line in Path(f"/proc/{process}/io").read_bytes().splitlines())
             written += int(fields[b"write_bytes"])
