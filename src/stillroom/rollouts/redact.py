@@ -59,7 +59,14 @@ def _short(head: str) -> str:
 
 
 _FIRST_BY_NAME = len(_RULES) - len(assignment_rules())
-_heads = re2.compile("|".join(f"(?:{_short(rule.head)})" for rule in _RULES).encode(), options())
+
+
+def heads_pattern() -> str:
+    """The one expression that finds where any rule may apply."""
+    return "|".join(f"(?:{_short(rule.head)})" for rule in _RULES)
+
+
+_heads = re2.compile(heads_pattern().encode(), options())
 
 
 def _which_rules() -> re2.Set:

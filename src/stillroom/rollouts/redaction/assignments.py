@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from stillroom.rollouts.redaction.matching import GAP, QUOTE, URL64, Found, Match, Pattern, Rule, Span
+from stillroom.rollouts.redaction.matching import GAP, QUOTE, URL64, Found, Rule, Span
 from stillroom.rollouts.redaction.plausible import Kind, Place, plausible
 
 _PASSWORD = (
@@ -16,7 +16,7 @@ _API_KEY = (
     r"(?i:(?:api|access|secret|private|auth|encryption|signing|master|account|shared|subscription|consumer|client|service|"
     r"service[_-]?role|storage|license|app|application|admin|project|write|deploy|host|webhook|session)[_-]?key)"
 )
-_SECRET = r"(?i:secret|secret[_-]?key[_-]?base|credentials?)"
+_SECRET = r"(?i:secret|secret[_-]?key[_-]?base|credentials)"
 _TOKEN = r"(?i:token)"
 _WEAK = r"(?i:[a-z0-9][_-]key|[a-z0-9]Key|[_\"'-]auth)"
 _SUFFIX = r"(?i:[_-]?(?:value|v?[0-9]{1,2}|prod|dev|test|live))?"
@@ -33,18 +33,26 @@ _ASSIGN = rf"{_CLOSE}{GAP}{_SEPARATOR}{GAP}{_TYPE}"
 _VALUE_HEAD = rf"(?:{_OPEN}{_QUOTED_FIRST}[^\r\n\"'`]{{3}}|{_BARE_FIRST}{_BARE}{{5}})"
 _WEAK_HEAD = rf"(?:{_OPEN}[A-Za-z0-9+/_=-]{{16}}|[A-Za-z0-9+/_=-]{{16}})"
 
-_whole = Pattern(
+
+def _compile(pattern: str) -> re.Pattern[bytes]:
+    """Python's `re`, for looks at one place: on a few bytes it answers sooner than RE2, and here none can run wild."""
+    return re.compile(pattern.encode())
+
+
+_whole = _compile(
     rf"(?P<name>(?P<password>{_PASSWORD})|(?P<api_key>{_API_KEY})|(?P<secret>{_SECRET})|(?P<token>{_TOKEN})|(?P<weak>{_WEAK}))"
     rf"{_SUFFIX}(?P<close>{QUOTE})?\]?(?P<separator>{GAP}{_SEPARATOR}{GAP}){_TYPE}(?:[bfrBFRuU@]{{0,2}}(?P<open>{QUOTE}))?"
 )
-_flag = Pattern(
+_flag = _compile(
     rf"(?:-|ENV [A-Z_]*)"
     rf"(?P<name>(?P<password>{_PASSWORD})|(?P<api_key>{_API_KEY})|(?P<secret>{_SECRET})|(?P<token>{_TOKEN}))"
     rf"[ \t]+(?P<open>{QUOTE})?"
 )
-_bare_value = Pattern(rf"{_BARE}+")
+_bare_value = _compile(rf"{_BARE}+")
 _MAX_BARE_BYTES = 4096
-_stop = Pattern(r"\\*[\"'`]|[\r\n]|\\+[nr]")
+#: Name, separator and opening quote are shorter than this; so is a value that stands in a sentence.
+_MAX_HEAD_BYTES = 640
+_stop = _compile(r"\\*[\"'`]|[\r\n]|\\+[nr]")
 _MAX_QUOTED_BYTES = 8192
 #: A longer unquoted run that was refused is not looked into again, or hostile text would cost its square.
 _MAX_RESCAN_BYTES = 256
@@ -53,8 +61,8 @@ _NAME_CHARS = URL64 | frozenset(b".$")
 _MAX_NAME_BYTES = 48
 _NO_SECRETS = re.compile(
     r"(?i)(?:next|prev|page|paging|pagination|continuation|cancel(?:l?ation)?|sync|resume|pad|eos|bos|unk|sep|cls|mask|stop|"
-    r"special|start|end|eot|bot|ownership|owner|lease|fencing|lock|claim|max|min|num|total|input|output|prompt|completion|"
-    r"cached|reasoning|per|each|first|last|current|design|color|lexer|syntax|parser|semantic|id)[_.-]?token$|"
+    r"special|start|starting|end|public[_-]?key|eot|bot|ownership|owner|lease|fencing|lock|claim|max|min|num|total|input|"
+    r"output|prompt|completion|cached|reasoning|per|each|first|last|current|design|color|lexer|syntax|parser|semantic|id)[_.-]?token$|"
     r"(?:primary|foreign|public|sort|partition|hash|cache|composite|unique|index|row|map|dict|object|lookup|group|order|"
     r"query|react|route|translation|idempotency|shortcut|hot|arrow|registry|dedup\w*|sub|parent|child|data|config|settings?|"
     r"item|list|file|metric|event|message|job|task|thread|user|trace|span|issue|ssh_?host)[_.-]?key$|"
@@ -87,11 +95,13 @@ def assignment_rules() -> list[Rule]:
 
 
 def _assigned(data: bytes, pos: int) -> Found | None:
-    match = _whole.match(data, pos)
+    match = _whole.match(data, pos, pos + _MAX_HEAD_BYTES)
     if match is None:
         return None
     name = _name(data, match)
     start = match.end()
+    if name.start > 0 and data[name.start - 1] == 0x3A and match.group("separator")[:1] == b":":
+        return Found((), start)  # `arn:aws:…:secret:NAME`, `AWS::IAM::AccessKey: …`
     if match.start("open") >= 0:
         opening = match.group("open")
         end = _quoted_end(data, start, opening)
@@ -140,7 +150,7 @@ def _place(data: bytes, name: _Name, separator: bytes, end: int) -> Place:
     return "literal" if data[end : end + 1] in (b";", b"&") else "bare"
 
 
-def _name(data: bytes, match: Match) -> _Name:
+def _name(data: bytes, match: re.Match[bytes]) -> _Name:
     start, end = match.start("name"), match.end("name")
     kind: Kind = "weak"
     candidates: tuple[Kind, ...] = ("password", "api_key", "secret", "token")
@@ -202,11 +212,13 @@ def _level(backslashes: int) -> int:
 
 
 def _flagged(data: bytes, pos: int) -> Found | None:
-    match = _flag.match(data, pos)
+    match = _flag.match(data, pos, pos + _MAX_HEAD_BYTES)
     if match is None:
         return None
     name = _name(data, match)
     start = match.end()
+    if data[pos] == 0x2D and not name.text.startswith("-"):
+        return None  # `base-passwd maintainer` is no flag
     if match.start("open") >= 0:
         end = _quoted_end(data, start, match.group("open"))
         if end is not None and end > start:
@@ -217,15 +229,15 @@ def _flagged(data: bytes, pos: int) -> Found | None:
     return _judge(data, start, run.end(), name, place="literal", rescan=False)
 
 
-_netrc_whole = Pattern(r"(?i:login)[ \t]{1,4}[^\s\"'\\]{1,64}[ \t]{1,4}(?i:password)[ \t]{1,4}")
-_curl_whole = Pattern(r"(?:-u|--user)[ =](?:\\*[\"'])?[^\s:\"'\\$<]{1,64}:(?P<value>[^\s\"'\\]{4,256})")
-_told_whole = Pattern(r"(?i:password|passwort|token|api key|secret) is:? (?:\\*[\"'`])?(?P<value>[^\s\"'`\\]{6,256})")
-_element_whole = Pattern(r"[A-Za-z_-]{5,9}>(?P<value>[^\s<>\"'\\]{6,512})<")
-_braced_whole = Pattern(r"[A-Za-z]{3,8}[ ]{0,2}=[ ]{0,2}\{(?P<value>[^\s{}\"'\\]{4,128})\}")
+_netrc_whole = _compile(r"(?i:login)[ \t]{1,4}[^\s\"'\\]{1,64}[ \t]{1,4}(?i:password)[ \t]{1,4}")
+_curl_whole = _compile(r"(?:-u|--user)[ =](?:\\*[\"'])?[^\s:\"'\\$<]{1,64}:(?P<value>[^\s\"'\\]{4,256})")
+_told_whole = _compile(r"(?i:password|passwort|token|api key|secret) is:? (?:\\*[\"'`])?(?P<value>[^\s\"'`\\]{6,256})")
+_element_whole = _compile(r"[A-Za-z_-]{5,9}>(?P<value>[^\s<>\"'\\]{6,512})<")
+_braced_whole = _compile(r"[A-Za-z]{3,8}[ ]{0,2}=[ ]{0,2}\{(?P<value>[^\s{}\"'\\]{4,128})\}")
 
 
 def _netrc(data: bytes, pos: int) -> Found | None:
-    head = _netrc_whole.match(data, pos)
+    head = _netrc_whole.match(data, pos, pos + _MAX_HEAD_BYTES)
     run = None if head is None else _bare_value.match(data, head.end(), head.end() + _MAX_BARE_BYTES)
     if head is None or run is None:
         return None
@@ -234,7 +246,7 @@ def _netrc(data: bytes, pos: int) -> Found | None:
 
 def _curl(data: bytes, pos: int) -> Found | None:
     line = data[max(0, pos - 200) : pos].rpartition(b"\n")[2]
-    match = _curl_whole.match(data, pos)
+    match = _curl_whole.match(data, pos, pos + _MAX_HEAD_BYTES)
     if match is None or b"curl" not in line:
         return None
     start, end = match.start("value"), match.end("value")
@@ -242,7 +254,7 @@ def _curl(data: bytes, pos: int) -> Found | None:
 
 
 def _told(data: bytes, pos: int) -> Found | None:
-    match = _told_whole.match(data, pos)
+    match = _told_whole.match(data, pos, pos + _MAX_HEAD_BYTES)
     if match is None:
         return None
     kind: Kind = "password" if match.group()[:4].lower() == b"pass" else "token"
@@ -250,7 +262,7 @@ def _told(data: bytes, pos: int) -> Found | None:
 
 
 def _element(data: bytes, pos: int) -> Found | None:
-    match = _element_whole.match(data, pos)
+    match = _element_whole.match(data, pos, pos + _MAX_HEAD_BYTES)
     if match is None:
         return None
     kind: Kind = "password" if match.group()[:4].lower() == b"pass" else "api_key"
@@ -259,7 +271,7 @@ def _element(data: bytes, pos: int) -> Found | None:
 
 def _braced(data: bytes, pos: int) -> Found | None:
     """ODBC writes `PWD={…}`."""
-    match = _braced_whole.match(data, pos)
+    match = _braced_whole.match(data, pos, pos + _MAX_HEAD_BYTES)
     if match is None:
         return None
     start, end = match.start("value"), match.end("value")

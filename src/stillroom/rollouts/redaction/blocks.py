@@ -187,7 +187,7 @@ def _authorization(data: bytes, pos: int) -> Found | None:
     token = data[start:end].decode("latin-1")
     scheme = match.start("scheme") >= 0
     if not plausible(token, kind="token" if scheme else "weak", place="quoted"):
-        return Found((), start)
+        return Found((), match.start("scheme") if scheme else start)
     if scheme and match.group("scheme").lower().startswith(b"bearer"):
         return Found((Span(match.start("scheme"), end, "bearer_token", b"Bearer "),), end)
     basic = scheme and match.group("scheme").lower().startswith(b"basic")
@@ -197,7 +197,6 @@ def _authorization(data: bytes, pos: int) -> Found | None:
 _cookie_head = Pattern(rf"(?i:cookie)(?:(?:{QUOTE})?{GAP}[:=]{GAP}(?:{QUOTE})?|[ \t]{QUOTE})")
 _cookie_pair = Pattern(r"[; \t]{0,4}(?P<name>[A-Za-z0-9_.$-]{1,64})=(?P<value>[^\s;,\"'`\\]*)")
 _COOKIE_ATTRIBUTES = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite", b"priority", b"version"))
-_MIN_COOKIE_BYTES = 8
 _MAX_COOKIES = 64
 
 
@@ -214,7 +213,7 @@ def _cookie(data: bytes, pos: int) -> Found | None:
         start, end = pair.start("value"), pair.end("value")
         value = data[start:end].decode("latin-1")
         name = pair.group("name").lower()
-        if name in _COOKIE_ATTRIBUTES or len(value) < _MIN_COOKIE_BYTES or is_placeholder(value):
+        if name in _COOKIE_ATTRIBUTES or not plausible(value, kind="token", place="quoted"):
             continue
         spans.append(Span(start, end, "cookie"))
     return Found(tuple(spans), max(end, head.end())) if spans else None

@@ -15,9 +15,11 @@ Place = Literal["quoted", "literal", "bare"]
 _MIN_PASSWORD = 6
 _MIN_OTHER = 8
 _MIN_RANDOM = 16
+#: Base64 of this length without a digit is rare enough.
+_MIN_LETTERS = 24
 
 _PLACEHOLDER = re.compile(
-    r"^[<$%{\[(]|\$\{|\$\(|\{\{|\{[A-Za-z_][\w.]*\}|%\(|%[sd]$|<[^<>]*>|\.\.\.|…|\*\*\*|xxxx|XXXX|"
+    r"^[<$%{\[(]|&lt;|\$\{|\$\(|\{\{|\{[A-Za-z_][\w.]*\}|%\(|%[sd]$|<[^<>]*>|\.\.\.|…|\*\*\*|xxxx|XXXX|"
     r"REDACTED|redacted|EXAMPLE|(?i:example|placeholder|change[-_ ]?(?:me|this|it)|dummy|"
     r"(?:^|[^a-z])(?:your|my|the|some|any|fake|insert|replace|enter|todo|tbd)[-_ ]|(?:^|[-_ ])here$)"
 )
@@ -51,14 +53,14 @@ def plausible(value: str, *, kind: Kind, place: Place) -> bool:
         return False
     if any(char.isspace() for char in value):
         return _phrase(value, kind=kind)
-    if _HASH.match(value) or (_LOCATION.match(value) and not _random_path(value)):
+    if _HASH.match(value) or value.startswith("arn:") or (_LOCATION.match(value) and not _random_path(value)):
         return False
     if _NUMBER.match(value):
         return kind == "password" and value.isdigit()
     if _UUID.match(value):
         return kind in ("password", "secret", "api_key")
     if kind == "weak":
-        return _random(value) and not _HEX.match(value)
+        return any(_random(part) and not _HEX.match(part) for part in _SEGMENTS.split(value))
     segments = [segment for segment in _SEGMENTS.split(value.rstrip("!?")) if segment]
     if all(segment.isalpha() or (segment.isdigit() and len(segment) <= 4) for segment in segments):
         return _words(value, segments, kind=kind, place=place)
@@ -110,8 +112,11 @@ def _mixed(value: str, *, kind: Kind, place: Place) -> bool:
     if place == "bare":
         if _CALL_CHAIN.match(value) and not _random(value):
             return False
+        if kind != "password" and _META.search(bare):
+            return False
         if digits == 0 or letters == 0:
-            return kind == "password" and letters > 0 and any(char in "!@#%^*~" for char in bare)
+            signs = any(char in "!@#%^*~" for char in bare)
+            return kind == "password" and letters > 0 and signs and not _META.search(bare)
         if bare.rstrip("0123456789").replace("_", "").isalpha() and digits <= 2:
             return False
         return kind == "password" or len(value) >= 12
@@ -122,24 +127,24 @@ def _mixed(value: str, *, kind: Kind, place: Place) -> bool:
         return True
     if _META.search(bare) or _PATH.match(value):
         return False
-    return len(value) >= _MIN_OTHER and any(not char.isalnum() and char not in "-_./: " for char in bare)
+    return len(value) >= (_MIN_OTHER if kind == "password" else _MIN_LETTERS) and any(
+        not char.isalnum() and char not in "-_./: " for char in bare
+    )
 
 
 def _random(value: str) -> bool:
     """True for 16 characters and more that change between cases and digits as no name does."""
     if len(value) < _MIN_RANDOM:
         return False
-    classes = [_class(char) for char in value]
+    classes = [_class(char) for char in value if char.isalnum()]
     changes = sum(1 for left, right in pairwise(classes) if left != right)
-    return len(set(classes) - {0}) >= 2 and 3 in classes and changes * 4 >= len(value)
+    return len(set(classes)) >= 2 and classes.count(3) >= 2 and changes * 4 >= len(value)
 
 
 def _class(char: str) -> int:
     if char.isdigit():
         return 3
-    if char.isupper():
-        return 2
-    return 1 if char.isalpha() else 0
+    return 2 if char.isupper() else 1
 
 
 def _random_path(value: str) -> bool:
