@@ -49,7 +49,8 @@ def _becomes(wanted: bool) -> bool:
 
 def test_a_killed_stillroom_takes_its_jail_with_it(shell_jail: Jail, folder: Path) -> None:
     command = f"(trap '' TERM HUP; {SLEEP}; :) & {SLEEP}"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    # What a killed process leaves in its temporary directory is removed with the test.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder.parent)}
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, shell_jail.level, str(folder), command],
         stdout=subprocess.PIPE,
