@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from stillroom.offline import cues
 from stillroom.offline.session import commands, draft, failures, files, findings, outcome, tasks, wishes
 from stillroom.offline.session.draft import TaskNotes
 from stillroom.offline.session.slug import slug_of
@@ -73,7 +74,9 @@ def _is_durable(turns: list[Turn], heard: wishes.Heard, found: findings.Found, f
         return True
     if any(turn.edited and turn.number not in heard.undone for turn in turns):
         return True
-    return any(fact.causal and fact.confirmed for fact in found.facts)
+    # Only looked at: an answer is kept when a fault was asked about and what it says was seen.
+    asked = any(cues.has("problem", turn.text[:1200], turn.spoken) for turn in turns)
+    return asked and any(fact.causal and any(not n.isdigit() for n in fact.confirmed) for fact in found.facts)
 
 
 def _attempt(turn: Turn, said: str) -> str:

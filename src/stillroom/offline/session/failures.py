@@ -234,7 +234,13 @@ def _told(message: Sequence[Statement]) -> list[Statement]:
     if first is not None:
         # What it says it will do about it is part of the story: it was done, and the check passed.
         return [s for s in message[first:] if s.tone != "disproved"][:_CAUSE_SENTENCES]
-    return [s for s in message if s.tone == "hypothesis" or (s.tone == "done" and s.causal)][:_CAUSE_SENTENCES]
+    guesses = [s for s in message if s.tone == "hypothesis" or (s.tone == "done" and s.causal)]
+    return guesses[:_CAUSE_SENTENCES] or [s for s in message if s.tone == "intention" and _says_more(s)][:1]
+
+
+def _says_more(said: Statement) -> bool:
+    """An intention that also says why ("X refuses both, so I'll convert the old one")."""
+    return words.weight(said.content) >= 8
 
 
 def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: Heard) -> list[Failure]:
@@ -246,7 +252,7 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
         told = [s for s in turn.sentences if cues.has("problem", s, turn.spoken)]
         if told:
             symptom = told[0]
-        if not symptom or turn.number in heard.undone:
+        if turn.number in heard.undone:
             continue
         edits = [
             i for i, step in enumerate(turn.steps) if isinstance(step, Ran) and step.ok is not False and step.edits
@@ -255,7 +261,7 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
             continue
         before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]]
         causes = [s for s in _explanation(before, frozenset(), ()) if s.text not in used]
-        if not causes:
+        if not causes or not (symptom or any(s.discovery for s in causes)):
             continue
         passed = [s for s in _steps(turn) if not s.failed and s.step > edits[-1]]
         paths = [edit.path for i in edits for edit in turn.steps[i].edits]  # type: ignore[union-attr]
@@ -263,7 +269,7 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
             Failure(
                 turn=turn.number,
                 step=causes[0].step,
-                reported=words.shorten(symptom, 200),
+                reported=words.shorten(symptom or (turn.sentences[0] if turn.sentences else ""), 200),
                 causes=tuple(causes),
                 files=tuple(dict.fromkeys(paths)),
                 passed=passed[-1].part if passed else "",

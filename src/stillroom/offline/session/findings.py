@@ -32,6 +32,7 @@ class Statement:
     score: float
     causal: bool
     guess: bool  #: speaks of a theory
+    discovery: bool  #: of a message that says that something was found
     closing: bool  #: of the last message of the turn
     confirmed: tuple[str, ...]  #: names in it that a tool's output, a command or an edit also holds
     content: frozenset[str]
@@ -115,12 +116,17 @@ def _statements(turn: Turn) -> list[Statement]:
             evidence.add(step)
         elif step.who == "assistant":
             spoken = cues.spoken_in(step.text, turn.spoken[0])
+            found_out = cues.has("strongcause", step.text[:2000], spoken)
             for raw in sentences.split(sentences.without_pastes(step.text)):
                 text = referents.plain(raw)
                 content = words.content(text)
-                if len(text) > _MAX_CHARS or words.weight(content) < _MIN_WEIGHT or text.endswith(("?", "？")):
+                if len(text) > _MAX_CHARS or not content or text.endswith(("?", "？")):
                     continue
-                found.append(_statement(turn, index, text, content, spoken, evidence, closing=index > last))
+                statement = _statement(
+                    turn, index, text, content, spoken, evidence, closing=index > last, discovery=found_out
+                )
+                if words.weight(content) >= _MIN_WEIGHT or statement.tone == "disproved":
+                    found.append(statement)
     return found
 
 
@@ -133,6 +139,7 @@ def _statement(
     evidence: _Evidence,
     *,
     closing: bool,
+    discovery: bool,
 ) -> Statement:
     confirmed = tuple(name for name in words.identifiers(text)[:12] if evidence.holds(name)) if evidence else ()
     strong = cues.has("strongcause", text, spoken)
@@ -152,6 +159,7 @@ def _statement(
         score=score,
         causal=strong,
         guess=cues.has("hypothesis", text, spoken),
+        discovery=discovery,
         closing=closing,
         confirmed=confirmed,
         content=content,

@@ -76,10 +76,11 @@ def listen(turns: list[Turn]) -> Heard:
             if cues.has("broken", turn.text[:300], turn.spoken) or _denies(turn):
                 contradicted.add(before.number)
         for wish in _wishes_of(turn, before):
-            if wishes and _amends(wish, wishes[-1]):
-                wishes[-1] = _amended(wishes[-1], wish)
-            else:
+            target = next((i for i in range(len(wishes) - 1, -1, -1) if _amends(wish, wishes[i])), None)
+            if target is None:
                 wishes.append(wish)
+            else:
+                wishes.append(_amended(wishes.pop(target), wish))
     if not any(turn.runs for turn in turns):
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
         wishes = [w for w in wishes if w.kind == "rule" and _is_lasting(w.quote, turns[w.turn].spoken)]
@@ -152,7 +153,9 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         return None
     own = words.content(quote)
     weight = _own_weight(quote, spoken)
-    changes = turn.number > 0 and cues.begins("mindchange", quote, spoken)
+    changes = turn.number > 0 and (
+        cues.begins("mindchange", quote, spoken) or (bool(_numbers(quote)) and cues.has("mindchange", quote, spoken))
+    )
     kind = _kind(quote, turn, corrects=corrects, changes=changes, standing=standing)
     if kind is None or not own:
         return None
@@ -164,9 +167,12 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         kind != "rule" and weight < _LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
     )
     about, seen = "", ""
-    if before is not None and (leans or (kind != "rule" and (kind == "correction" or changes))):
+    if before is not None and (leans or kind == "correction"):
         about = _referent(turn, before, kind, leans=leans or weight < _LEANING)
-        seen = referents.evidence(turn, quote) if leans or changes else ""
+    if before is not None and (leans or changes):
+        seen = referents.evidence(turn, quote)
+    if kind == "correction" and before is not None and _rejects(turn) and not _names_what(own, turn, before, quote):
+        return None
     if leans and kind == "rule" and not (before is not None and before.edited):
         return None
     if leans and not about and not seen:
@@ -206,6 +212,15 @@ def _kind(quote: str, turn: Turn, *, corrects: bool, changes: bool, standing: bo
     if turn.number and states and words.identifiers(quote) and not cues.opens("anaphora", quote, spoken):
         return "fact"
     return None
+
+
+def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bool:
+    """Whether a refusal can be understood without the offer that it refuses; offers are not repeated."""
+    offers = [words.content(offer) for offer in referents.offers(before)]
+    if not offers or words.identifiers(quote) or cues.has("decision", quote, turn.spoken):
+        return True
+    foreign = turn.spoken[0] in ("zh", "ja", "ko", "ru") and re.search(r"[A-Za-z]{3,}", quote) is not None
+    return foreign or any(own & offer for offer in offers)
 
 
 def _tells_how(quote: str, turn: Turn) -> bool:
@@ -324,23 +339,32 @@ def _agreement(turn: Turn, before: Turn) -> Wish | None:
     offered = picked or (referents.proposal(before) if agrees else "")
     if not offered:
         return None
+    asked = before.sentences[-1] if before.sentences and before.sentences[-1].endswith(("?", "？")) else ""
+    wanted = f" (having asked “{words.shorten(asked, 160)}”)" if asked else ""
     return Wish(
         turn=turn.number,
         kind="decision",
         quote=words.shorten(opening, QUOTE_CHARS),
-        about=f"agreed to “{words.shorten(offered, 300)}”",
+        about=f"agreed to “{words.shorten(offered, 300)}”{wanted}",
         subject=words.content(offered) | words.content(opening),
     )
 
 
 def _amends(later: Wish, earlier: Wish) -> bool:
     """Whether a fragment changes the decision just before it ("and make that 10")."""
-    if later.kind not in ("decision", "correction") or earlier.kind not in ("decision", "correction"):
-        return False
-    if not later.changes or not 0 < later.turn - earlier.turn <= 2:
+    if not later.changes or later.kind == "rule" or later.turn - earlier.turn > 2:
         return False
     own = words.content(later.quote)
-    return words.weight(own) < _LEANING or bool(_numbers(later.quote) and _numbers(earlier.quote + earlier.about))
+    told = earlier.quote + (earlier.about if earlier.about.startswith("agreed to ") else "")
+    close = later.turn > earlier.turn and earlier.kind in ("decision", "correction")
+    if close and words.weight(own) < _LEANING:
+        return True
+    if close and words.weight(own) < 2 * _LEANING and _numbers(later.quote) and _numbers(told):
+        return True
+    # A part of it changes, the rest stays.
+    common = own & words.content(earlier.quote)
+    rest = words.weight(earlier.subject - own)
+    return words.weight(common) >= 2 and words.overlap(own, earlier.subject) >= 0.4 and rest >= 3
 
 
 def _amended(earlier: Wish, later: Wish) -> Wish:

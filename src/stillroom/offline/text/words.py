@@ -11,6 +11,8 @@ from stillroom.offline import cues
 
 _WORD = re.compile(r"[^\W_]+(?:[._/:@+-][^\W_]+)*|[^\W\d_]+")
 _CJK = re.compile(r"[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3々]+")
+# Grammar, mostly: no pair of these says what a sentence is about.
+_HIRAGANA = re.compile(r"[\u3041-\u309f]+")
 _CODE = re.compile(r"`([^`\n]{1,120})`")
 # Names that a machine would know: paths, options, dotted, snake or camel case, versions, numbers of two digits or more.
 _IDENTIFIER = re.compile(
@@ -35,7 +37,8 @@ def content(text: str) -> frozenset[str]:
     found: set[str] = set()
     for match in _CJK.finditer(text):
         run = match[0]
-        found.update(run[i : i + 2] for i in range(max(1, len(run) - 1)))
+        pairs = (run[i : i + 2] for i in range(max(1, len(run) - 1)))
+        found.update(pair for pair in pairs if not _HIRAGANA.fullmatch(pair))
     for match in _WORD.finditer(_CJK.sub(" ", text)):
         word = match[0]
         if word not in _stopwords():
@@ -48,9 +51,15 @@ def weight(found: frozenset[str]) -> float:
     return sum(0.5 if _CJK.match(word) else 1.0 for word in found)
 
 
+_RUSSIAN_ENDING = re.compile(r"(?:ого|ему|ами|ями|ов|ев|ам|ах|ям|ях|ом|ем|ой|ей|ых|их|ть|л[аои]?|[аеёиоуыэюяйьъ]+)$")
+
+
 def _stem(word: str) -> str:
     if not word.isalpha():
         return word
+    if "а" <= word[0] <= "я":
+        shorter = _RUSSIAN_ENDING.sub("", word)
+        return shorter if len(shorter) >= 3 else word
     for ending in ("ings", "ing", "ies", "ed", "es", "s", "n", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)]
