@@ -19,7 +19,7 @@ from stillroom.workspace import artifacts, extensions
 from stillroom.workspace.history import History
 from stillroom.workspace.layout import has_artifacts, prepare_folder
 from stillroom.workspace.publish import Checkpoint, PublishReport
-from stillroom.workspace.staging import Staging, open_staging, recover
+from stillroom.workspace.staging import Staging, look, open_staging, recover
 from stillroom.workspace.validate import Finding, check_artifacts, scrub
 
 #: So many findings are told in a failure's reason; the first ones say enough.
@@ -55,11 +55,16 @@ class Job:
             hint = f" (hint: {error.hint})" if isinstance(error, StillroomError) and error.hint else ""
             raise StepFailed(status, f"{error}{hint}") from error
 
-    def prepare(self) -> None:
-        """Finish or clear what a killed run left, then make folder and baseline usable."""
-        recover(self.settings.staging, self.history, limits=self.limits)
+    def prepare(self) -> list[str]:
+        """Finish or clear what a killed run left, then make folder and baseline usable; what a person should know of it."""
+        recovery = recover(self.settings.staging, self.history, limits=self.limits)
         prepare_folder(self.settings.root, limits=self.limits)
-        self.history.ensure(self.settings.root, now=self.clock.now())
+        baseline = self.history.ensure(self.settings.root, now=self.clock.now())
+        told = [f"a killed run was completed: {run}" for run in recovery.completed]
+        told += [f"a killed run can't be completed yet: {why}" for why in recovery.blocked.values()]
+        if baseline.moved_aside:
+            told.append(f"the history could not be read; it is at {baseline.moved_aside}, and a new one begins here")
+        return told
 
     def configure(self) -> Consolidator:
         return open_consolidator(self.settings, self.store, self.clock)
@@ -72,12 +77,11 @@ class Job:
 
     def is_up_to_date(self, selection: Selection) -> bool:
         """Whether the folder is its baseline, holds the selection, and is valid: seen without making a copy."""
-        root = self.settings.root
+        root, days = self.settings.root, self.limits.extension_resource_days
         return (
-            artifacts.plan(root, selection.on_disk).clean
-            and not extensions.stale_resources(root, now=self.clock.now(), days=self.limits.extension_resource_days)
-            and not self.history.changes(root)
-            and has_artifacts(root)
+            has_artifacts(root)
+            and not extensions.stale_resources(root, now=self.clock.now(), days=days)
+            and look(root, self.history, selection.on_disk, limits=self.limits).clean
         )
 
     def stage(self) -> Staging:

@@ -69,7 +69,7 @@ async def run_phase2(
 async def _consolidate(job: Job) -> NoChanges | Consolidated:
     # 2. Prepare the workspace.
     with job.step("failed_prepare_workspace"):
-        await asyncio.to_thread(job.prepare)
+        told = await asyncio.to_thread(job.prepare)
     # 3. Configure the consolidator, jail included.
     with job.step("failed_sandbox_policy"):
         consolidator = await asyncio.to_thread(job.configure)
@@ -114,7 +114,7 @@ async def _consolidate(job: Job) -> NoChanges | Consolidated:
         deleted=published.deleted,
         kept_for_user=published.kept_for_user,
         ignored=published.ignored,
-        warnings=tuple(map(str, warnings)),
+        warnings=(*told, *map(str, warnings)),
         commit=published.commit,
     )
 
