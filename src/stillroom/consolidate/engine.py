@@ -9,7 +9,7 @@ from typing import Protocol
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.consolidate.agent import AgentCompleted, AgentReport, run_agent
+from stillroom.consolidate.agent import AgentCompleted, run_agent
 from stillroom.consolidate.prompt import render_prompt
 from stillroom.models import open_agent_model
 from stillroom.offline import consolidate
@@ -78,15 +78,16 @@ class AgentConsolidator:
             clock=self._clock,
             redact=lambda text: redact(text, style=memories.redaction),
         )
-        report: AgentReport = await run_agent(
-            model,
-            folder,
-            self._jail,
-            prompt=render_prompt(folder, limits=self._settings.stage_two),
-            effort=memories.consolidation_effort,
-            limits=self._settings.stage_two,
-            concurrency=memories.consolidation_concurrency,
-            check=check,
-        )
+        async with model:  # its connections end with the run
+            report = await run_agent(
+                model,
+                folder,
+                self._jail,
+                prompt=render_prompt(folder, limits=self._settings.stage_two),
+                effort=memories.consolidation_effort,
+                limits=self._settings.stage_two,
+                concurrency=memories.consolidation_concurrency,
+                check=check,
+            )
         if not isinstance(report.outcome, AgentCompleted):
             raise ConsolidatorStopped(report.outcome.reason)

@@ -56,7 +56,7 @@ class Job:
             raise StepFailed(status, f"{error}{hint}") from error
 
     def prepare(self) -> list[str]:
-        """Finish or clear what a killed run left, then make folder and baseline usable; what a person should know of it."""
+        """Finish or clear what a killed run left, make folder and baseline usable; what a person should know of it."""
         recovery = recover(self.settings.staging, self.history, limits=self.limits)
         prepare_folder(self.settings.root, limits=self.limits)
         baseline = self.history.ensure(self.settings.root, now=self.clock.now())

@@ -1,0 +1,299 @@
+"""Whole passes with a model: real HTTP to a loopback server, the real jail, real git."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from stillroom.clock import FixedClock
+from stillroom.config import Memories, Settings, Source, StageTwo
+from stillroom.consolidate.outcome import Consolidated, Failed, Phase2Report, Skipped
+from stillroom.pipeline import Options, PipelineReport, run_pipeline
+from stillroom.sandbox import probe
+from stillroom.store import Store
+from stillroom.store.records import ConsolidationClaim
+from stillroom.testing import SAMPLE_MEMORY, CallTool, LoopbackModel, RecordedRequest, Reply, Say
+
+CODEX_HOME = Path(__file__).parents[2] / "examples" / "codex-home"
+DAY_AFTER = 1_796_029_200_000  # 2026-11-30T09:00:00Z
+HOUR = 3600
+Turn = Reply | Callable[[], Reply]
+
+needs_shell = pytest.mark.skipif(
+    not any(level.available and level.level != "files" for level in probe()),
+    reason="no jail with a shell here: " + "; ".join(f"{level.level}: {level.reason}" for level in probe()),
+)
+
+HANDBOOK = """\
+# Task Group: ledgerkit
+
+scope: the ledgerkit library
+applies_to: cwd=/home/dev/work/ledgerkit; reuse_rule=safe in every checkout
+
+## Task 1: what the agent wrote
+
+### rollout_summary_files
+
+- rollout_summaries/$f (cwd=/home/dev/work/ledgerkit, rollout_path=unknown, updated_at=2026-11-29)
+
+### keywords
+
+- ledgerkit, split_evenly
+"""
+SUMMARY = "v1\n\n## User Profile\n\n## User preferences\n\n## General Tips\n\n## What's in Memory\n\n### ledgerkit\n"
+
+
+def write_both(handbook: str = HANDBOOK, *, more: str = "true") -> CallTool:
+    script = (
+        f"f=$(ls rollout_summaries | head -1); {more}\n"
+        f"cat > MEMORY.md <<END\n{handbook}END\ncat > memory_summary.md <<'END'\n{SUMMARY}END\n"
+    )
+    return CallTool("shell", {"command": script})
+
+
+class Script:
+    """Extraction always answers the sample; the agent plays its turns, the last one for ever."""
+
+    def __init__(self, *turns: Turn) -> None:
+        self.turns = list(turns)
+        self.agent_requests: list[RecordedRequest] = []
+        self.extractions: list[RecordedRequest] = []
+
+    def __call__(self, request: RecordedRequest) -> Reply:
+        if not request.json.get("tools"):
+            self.extractions.append(request)
+            return Say(SAMPLE_MEMORY)
+        self.agent_requests.append(request)
+        turn = self.turns.pop(0) if len(self.turns) > 1 else self.turns[0]
+        return turn() if callable(turn) else turn
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock(DAY_AFTER)
+
+
+@pytest.fixture
+def codex_home(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(CODEX_HOME, tmp_path / "codex"))
+
+
+def settings_for(tmp_path: Path, server: LoopbackModel, **stage_two: int) -> Settings:
+    return Settings(
+        home=tmp_path / "home",
+        memories=Memories(extract_model="loopback:gpt-5-mini", consolidation_model="loopback:gpt-5"),
+        providers={"loopback": server.provider()},
+        sources=(Source(format="codex", root=str(tmp_path / "codex")),),
+        stage_two=StageTwo(**stage_two),
+    )
+
+
+async def run(settings: Settings, clock: FixedClock, **options: bool) -> PipelineReport:
+    return await run_pipeline(settings, options=Options(backfill=True, **options), clock=clock)
+
+
+def consolidated(report: Phase2Report | None) -> Consolidated:
+    assert isinstance(report, Consolidated), report
+    return report
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@needs_shell
+@pytest.mark.anyio
+async def test_a_model_extracts_and_an_agent_consolidates(tmp_path: Path, codex_home: Path, clock: FixedClock) -> None:
+    script = Script(write_both(), Say("done"))
+    with LoopbackModel(script) as server:
+        settings = settings_for(tmp_path, server)
+        report = await run(settings, clock)
+    assert consolidated(report.consolidate).engine == "loopback:gpt-5"
+    assert consolidated(report.consolidate).jail in ("bwrap", "landlock", "seatbelt")
+    assert "what the agent wrote" in (settings.root / "MEMORY.md").read_text(encoding="utf-8")
+    assert not (settings.root / "phase2_workspace_diff.md").exists()
+    assert len(script.extractions) == 6
+    for request in script.extractions:
+        assert not request.json.get("tools")
+        assert request.json["text"]["format"]["strict"] is True
+        assert request.json["reasoning"] == {"effort": "low"}
+    names = {tool["name"] for tool in script.agent_requests[0].json["tools"]}
+    assert names == {"list", "read", "search", "write", "apply_patch", "shell"}
+    assert script.agent_requests[0].json["reasoning"]["effort"] == "medium"
+    with Store.open(settings.database, clock=clock) as store:
+        calls = store.calls(limit=100)
+    assert [call.phase for call in calls].count("extract") == 6
+    assert [call.phase for call in calls].count("consolidate") == 2
+    assert all(call.outcome == "ok" and call.usage.input_tokens for call in calls)
+
+
+@needs_shell
+@pytest.mark.parametrize(
+    "more",
+    [
+        "mkdir -p skills/x; head -c 3000 /dev/urandom > skills/x/SKILL.md",
+        "f=no_such_file.md",
+        "rm -rf ./*; f=none.md",
+    ],
+)
+@pytest.mark.anyio
+async def test_a_bad_result_leaves_the_folder_as_it_was(
+    tmp_path: Path, codex_home: Path, clock: FixedClock, more: str
+) -> None:
+    script = Script(write_both(more=more), Say("done"))
+    with LoopbackModel(script) as server:
+        settings = settings_for(tmp_path, server)
+        settings.root.mkdir(parents=True)
+        (settings.root / "MEMORY.md").write_text("# Mine\n", encoding="utf-8")
+        report = await run(settings, clock)
+        before = files(settings.root)
+        again = await run(settings, clock)
+    assert isinstance(report.consolidate, Failed)
+    assert report.consolidate.status == "failed_invalid_artifacts"
+    assert report.failed
+    assert before["MEMORY.md"] == b"# Mine\n"
+    assert set(before) == {"MEMORY.md", "extensions/ad_hoc/instructions.md"}
+    assert isinstance(again.consolidate, Skipped)
+    assert again.consolidate.status == "skipped_retry_unavailable"
+    assert files(settings.root) == before
+    assert list(settings.staging.glob("*-*")) == []
+
+
+@needs_shell
+@pytest.mark.anyio
+async def test_a_link_that_the_agent_tries_to_make_never_comes_to_be(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    with LoopbackModel(Script(write_both(more="ln -s /etc/passwd skills"), Say("done"))) as server:
+        settings = settings_for(tmp_path, server)
+        await run(settings, clock)
+    assert [path for path in settings.home.rglob("*") if path.is_symlink()] == []
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_never_ends_is_stopped(tmp_path: Path, codex_home: Path, clock: FixedClock) -> None:
+    script = Script(CallTool("list", {"path": "."}))
+    with LoopbackModel(script) as server:
+        report = await run(settings_for(tmp_path, server, max_requests=6), clock)
+    assert isinstance(report.consolidate, Failed)
+    assert report.consolidate.status == "failed_agent"
+    assert len(script.agent_requests) <= 6
+
+
+@needs_shell
+@pytest.mark.anyio
+async def test_a_secret_that_the_agent_writes_does_not_reach_the_folder(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    secret = "ghp_" + "a1B2c3" * 6
+    script = Script(write_both(HANDBOOK + f"\n## Reusable knowledge\n\n- the token is {secret}\n"), Say("done"))
+    with LoopbackModel(script) as server:
+        settings = settings_for(tmp_path, server)
+        report = await run(settings, clock)
+    assert secret.encode() not in b"".join(files(settings.home).values())
+    assert "[REDACTED_SECRET:github_token]" in (settings.root / "MEMORY.md").read_text(encoding="utf-8")
+    assert any("github_token" in warning for warning in consolidated(report.consolidate).warnings)
+
+
+@needs_shell
+@pytest.mark.anyio
+async def test_what_a_person_edits_meanwhile_stays_and_is_taken_up_next_time(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    mine = "# Mine, written while the agent worked\n"
+
+    def edit() -> Reply:
+        (settings.root / "MEMORY.md").write_text(mine, encoding="utf-8")
+        return Say("done")
+
+    script = Script(write_both(), Say("done"), write_both(), edit, Say("nothing to do"))
+    with LoopbackModel(script) as server:
+        settings = settings_for(tmp_path, server)
+        await run(settings, clock)
+        clock.advance(seconds=7 * HOUR)
+        (settings.root / "extensions/ad_hoc/notes").mkdir()
+        (settings.root / "extensions/ad_hoc/notes/2026-11-30T09-00-00-a.md").write_text("a note", encoding="utf-8")
+        changed = HANDBOOK.replace("what the agent wrote", "what it wrote then")
+        script.turns[0] = write_both(changed)
+        second = await run(settings, clock)
+        assert consolidated(second.consolidate).kept_for_user == ("MEMORY.md",)
+        assert (settings.root / "MEMORY.md").read_text(encoding="utf-8") == mine
+        clock.advance(seconds=7 * HOUR)
+        await run(settings, clock)
+    assert "written while the agent worked" in script.agent_requests[-1].body.decode() or any(
+        "M MEMORY.md" in change for change in _changes(settings, clock)
+    )
+
+
+def _changes(settings: Settings, clock: FixedClock) -> list[str]:
+    with Store.open(settings.database, clock=clock) as store:
+        report = json.loads(store.last_passes()[0].report_json)
+    changed: list[str] = report["consolidate"].get("changed", [])
+    return changed
+
+
+@needs_shell
+@pytest.mark.anyio
+async def test_a_lost_lease_stops_the_agent_and_leaves_the_folder(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    def be_robbed() -> Reply:
+        clock.advance(seconds=2 * HOUR)
+        with Store.open(settings.database, clock=clock) as other:
+            claim = other.claim_consolidation(worker_id="other", stage=settings.stage_two)
+        assert isinstance(claim, ConsolidationClaim)
+        return write_both()
+
+    with LoopbackModel(Script(be_robbed, Say("done"))) as server:
+        settings = settings_for(tmp_path, server)
+        report = await run(settings, clock)
+        with Store.open(settings.database, clock=clock) as store:
+            job = store.consolidation_job()
+    assert isinstance(report.consolidate, Failed)
+    assert report.consolidate.status in ("failed_confirm_ownership", "failed_agent")
+    assert not (settings.root / "MEMORY.md").exists()
+    assert job is not None
+    assert (job.status, job.worker_id) == ("running", "other")
+
+
+@pytest.mark.anyio
+async def test_a_short_quota_sends_nothing(tmp_path: Path, codex_home: Path, clock: FixedClock) -> None:
+    newest = next(codex_home.rglob("*01a2273c-30a7*.jsonl"))
+    limits = {"limit_id": "codex", "primary": {"used_percent": 75.1, "window_minutes": 300, "resets_at": 1_800_000_000}}
+    event = {"type": "token_count", "info": None, "rate_limits": limits}
+    line = {"timestamp": "2026-11-29T12:16:30.000Z", "type": "event_msg", "payload": event}
+    with newest.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    script = Script(Say("done"))
+    with LoopbackModel(script) as server:
+        report = await run(settings_for(tmp_path, server), clock)
+        assert server.requests == []
+    assert report.guard is not None
+    assert not report.guard.allowed
+    assert report.extract is None
+    assert not report.failed
+
+
+@needs_shell
+@pytest.mark.anyio
+async def test_upgrade_extracts_again_what_the_rules_had_extracted(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    script = Script(write_both(), Say("done"))
+    with LoopbackModel(script) as server:
+        settings = settings_for(tmp_path, server)
+        offline = msgspec.structs.replace(settings, memories=Memories())
+        first = await run(offline, clock)
+        assert first.extract is not None
+        assert script.extractions == []
+        clock.advance(seconds=7 * HOUR)
+        report = await run(settings, clock, upgrade=True)
+    assert report.reopened == first.extract.with_output
+    assert len(script.extractions) == first.extract.with_output
+    with Store.open(settings.database, clock=clock) as store:
+        assert {output.engine for output in store.stage1_outputs()} == {"loopback:gpt-5-mini"}
