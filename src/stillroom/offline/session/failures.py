@@ -261,7 +261,8 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
             continue
         before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]]
         causes = [s for s in _explanation(before, frozenset(), ()) if s.text not in used]
-        if not causes or not (symptom or any(s.discovery for s in causes)):
+        seen = any(s.discovery or s.confirmed or s.score >= 1 for s in causes)
+        if not causes or not (symptom or seen):
             continue
         passed = [s for s in _steps(turn) if not s.failed and s.step > edits[-1]]
         paths = [edit.path for i in edits for edit in turn.steps[i].edits]  # type: ignore[union-attr]

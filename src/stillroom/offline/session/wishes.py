@@ -122,7 +122,8 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
                     continue
         quote = sentence
         corrects = number == 0 and before is not None and cues.opens("correction", sentence, spoken) > 0
-        if corrects and _own_weight(sentence, spoken) < _BARE and number + 1 < len(message) and not passing[number + 1]:
+        bare = corrects and (_own_weight(sentence, spoken) < _BARE or _is_question(sentence, spoken))
+        if bare and number + 1 < len(message) and not passing[number + 1]:
             quote = f"{sentence} {message[number + 1]}"
             skip_next = True
         wish = _classify(quote, turn, before, corrects=corrects, passing=near_passing)
@@ -338,7 +339,7 @@ def _agreement(turn: Turn, before: Turn) -> Wish | None:
     agrees = cues.opens("approval", opening, spoken) > 0
     offered = picked or (referents.proposal(before) if agrees else "")
     if not offered:
-        return None
+        return _answer(turn, before, opening)
     asked = before.sentences[-1] if before.sentences and before.sentences[-1].endswith(("?", "？")) else ""
     wanted = f" (having asked “{words.shorten(asked, 160)}”)" if asked else ""
     return Wish(
@@ -347,6 +348,28 @@ def _agreement(turn: Turn, before: Turn) -> Wish | None:
         quote=words.shorten(opening, QUOTE_CHARS),
         about=f"agreed to “{words.shorten(offered, 300)}”{wanted}",
         subject=words.content(offered) | words.content(opening),
+    )
+
+
+def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
+    """A short answer to what the assistant had asked ("own queue"). A yes or no to it says nothing lasting."""
+    spoken = turn.spoken
+    asked = referents.question(before)
+    own = words.content(opening)
+    if not asked or referents.is_process(asked, spoken) or not own or words.weight(own) > _LEANING:
+        return None
+    if any(cues.opens(kind, opening, spoken) for kind in ("approval", "thanks", "request")) or _is_question(
+        opening, spoken
+    ):
+        return None
+    if cues.has("perishable", opening, spoken):
+        return None
+    return Wish(
+        turn=turn.number,
+        kind="decision",
+        quote=words.shorten(opening, QUOTE_CHARS),
+        about=f"asked “{words.shorten(asked, 240)}”",
+        subject=own | words.content(asked),
     )
 
 
