@@ -134,18 +134,23 @@ def _own_words(language: str) -> frozenset[str]:
 
 def detect(text: str) -> str:
     """The language of `text`: by script, else by its commonest little words, else the fallback."""
+    return _detected(text)[0]
+
+
+def _detected(text: str) -> tuple[str, int]:
+    """The language of `text`, and how much speaks for it."""
     sample = text[:4000]
     for code, pattern in _SCRIPTS:
-        if code in languages() and len(pattern.findall(sample)) >= 2:
-            return code
+        if code in languages() and (found := len(pattern.findall(sample))) >= 2:
+            return code, found
     words = [w.casefold() for w in _WORD.findall(sample)]
     votes = {
-        code: sum(word in _own_words(code) for word in words) + len(_LETTERS[code].findall(sample))
+        code: sum(word in _own_words(code) for word in words) + 2 * len(_LETTERS[code].findall(sample))
         for code in _LETTERS
         if code in languages()
     }
     best = max(votes, key=lambda code: (votes[code], code == FALLBACK, code))
-    return best if votes[best] > votes.get(FALLBACK, 0) else FALLBACK
+    return best, votes[best]
 
 
 def spoken_in(text: str, session: str = FALLBACK) -> tuple[str, ...]:
@@ -154,7 +159,10 @@ def spoken_in(text: str, session: str = FALLBACK) -> tuple[str, ...]:
     Latin languages share little words ("no" is a refusal in one and "in the" in another), so English joins only
     messages in other scripts, and those that show no language of their own.
     """
-    own = detect(text)
+    own, sure = _detected(text)
+    if sure < 2:
+        # A word or two: "no" is a word of four of these languages.
+        own = session
     found = dict.fromkeys((own, session)) if own == FALLBACK else dict.fromkeys((own,))
     if own in ("zh", "ja", "ko", "ru"):
         found[FALLBACK] = None

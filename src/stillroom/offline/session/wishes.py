@@ -302,8 +302,10 @@ def _is_passing(sentence: str, spoken: tuple[str, ...]) -> bool:
 def _is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
     if sentence.rstrip("\"'）)」 ").endswith(("?", "？")):
         return True
-    return cues.opens("question", cues.without_opener(sentence, spoken), spoken) > 0 and (
-        "?" in sentence or "？" in sentence
+    return (
+        "?" not in sentence
+        and cues.opens("question", sentence, spoken) > 0
+        and sentence.endswith(("吗", "呢", "か", "까"))
     )
 
 
