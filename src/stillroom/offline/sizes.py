@@ -12,10 +12,12 @@ MAX_TURNS = 600
 MAX_OUTPUT_CHARS = 16_000
 #: A quoted sentence (characters): longer ones are cut with `…`.
 QUOTE_CHARS = 320
+#: One line of a draft (characters): a longer one is a copy, not a memory.
+LINE_CHARS = 480
 #: A quoted command (characters).
 COMMAND_CHARS = 200
 #: An error line (characters).
-ERROR_CHARS = 240
+ERROR_CHARS = 180
 #: Lines of one kind in one task; the best ones are kept. A reader skims more than this.
 MAX_WISHES = 24
 MAX_FAILURES = 10

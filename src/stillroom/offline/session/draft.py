@@ -11,7 +11,7 @@ from stillroom.offline.session.findings import Statement
 from stillroom.offline.session.implied import implied
 from stillroom.offline.session.outcome import Outcome
 from stillroom.offline.session.wishes import Wish
-from stillroom.offline.sizes import MAX_KEYWORDS, MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
+from stillroom.offline.sizes import LINE_CHARS, MAX_KEYWORDS, MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
 from stillroom.offline.text.words import identifiers, shorten, unique
 
 _VERBS = {"rule": "asked", "correction": "corrected", "preference": "asked", "decision": "decided", "fact": "said"}
@@ -124,7 +124,8 @@ def _wish_line(task: TaskNotes) -> Callable[[Wish], str]:
             text += f", then changed it: {change}"
         if wish.replaced:
             text += " (they had said otherwise before)"
-        return f"- {text} -> {implied(wish, task.spoken, task.group)}"
+        tail = f" -> {implied(wish, task.spoken, task.group)}"
+        return f"- {shorten(text, LINE_CHARS - len(tail) - 2)}{tail}"
 
     return line
 
@@ -145,7 +146,7 @@ def _fact_line(fact: Statement) -> str:
 
 def _failure_lines(task: TaskNotes) -> list[str]:
     lines = [_failure_line(failure) for failure in task.failures]
-    lines += [f"- disproved, not the cause: {s.text}" for s in task.disproved]
+    lines += [f"- disproved, not the cause: {shorten(s.text, 300)}" for s in task.disproved]
     lines += [f"- tried and taken back by the user: {text}" for text in task.undone]
     lines += [f"- left open: {s.text}" for s in task.open]
     return lines
@@ -156,24 +157,30 @@ def _failure_line(failure: Failure) -> str:
     if failure.reported:
         line = f'- the user reported: "{failure.reported}"'
     else:
-        line = f"- `{shorten(failure.command, 140)}` failed{code}"
+        line = f"- `{shorten(failure.command, 100)}` failed{code}"
     if failure.error:
         line += f": {failure.error}"
-    if failure.causes:
-        line += f" | cause: {' '.join(cause.text for cause in failure.causes)}"
+    tail = ""
     if failure.told:
-        line += f' | the user: "{failure.told}"'
+        tail += f' | the user: "{failure.told}"'
     if failure.files:
-        line += " | fixed in " + ", ".join(f"`{path}`" for path in failure.files[:4])
+        tail += " | fixed in " + ", ".join(f"`{path}`" for path in failure.files[:3])
         if failure.change and not failure.causes:
-            line += f" (`{failure.change}`)"
+            tail += f" (`{failure.change}`)"
+    tail += _check(failure)
+    if failure.causes:
+        room = max(80, LINE_CHARS - len(line) - len(tail) - len(" | cause: "))
+        line += f" | cause: {shorten(' '.join(cause.text for cause in failure.causes), room)}"
+    return line + tail
+
+
+def _check(failure: Failure) -> str:
+    """What showed that it was solved."""
     if not failure.resolved:
-        return line if failure.reported else f"{line} | not solved in this session"
+        return "" if failure.reported else " | not solved in this session"
     if failure.reported:
-        return f"{line} | check: `{shorten(failure.passed, 140)}` passed"
-    return (
-        f"{line} | what worked: `{shorten(failure.passed, 140)}`" if failure.other_command else f"{line} | then passed"
-    )
+        return f" | check: `{shorten(failure.passed, 100)}` passed"
+    return f" | what worked: `{shorten(failure.passed, 100)}`" if failure.other_command else " | then passed"
 
 
 def _steps(task: TaskNotes) -> list[str]:

@@ -6,23 +6,21 @@ import re
 
 from stillroom.offline import cues
 from stillroom.offline.session.wishes import Wish
-from stillroom.offline.text.words import shorten
+
+_CORE_CHARS = 100
+"""A point longer than this would only repeat the quote."""
 
 
 def implied(wish: Wish, spoken: tuple[str, ...], scope: str) -> str:
-    """The default that follows from `wish`."""
-    core = _core(wish.quote, spoken)
+    """The default that follows from `wish`: its point again where the quote has words before it, else its reach."""
     match wish.kind:
         case "rule" | "preference":
-            return f"default in {scope}: {core}"
+            core = re.sub(r"[\s.。!！]+$", "", cues.without_opener(wish.quote, spoken))
+            stripped = len(core) + 4 < len(wish.quote) and len(core) <= _CORE_CHARS
+            return f"default in {scope}: {core}" if stripped else f"default in {scope}"
         case "correction":
-            return f"from the start next time: {core}"
+            return f"do so from the start in {scope}"
         case "decision":
-            return "decided; the last words hold" if wish.amended else "decided; keep to it unless told otherwise"
+            return "decided; the last words hold" if wish.amended else "decided; holds unless told otherwise"
         case "fact":
             return "true by the user's word"
-
-
-def _core(quote: str, spoken: tuple[str, ...]) -> str:
-    """The quote without openers such as "no," and "please"."""
-    return shorten(re.sub(r"[\s.。!！]+$", "", cues.without_opener(quote, spoken)), 160)
