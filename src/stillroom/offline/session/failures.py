@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import checks, shell
+from stillroom.offline.session import checks, referents, shell
 from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wishes import Heard
@@ -248,6 +248,7 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
     used = {cause.text for failure in known for cause in failure.causes}
     out: list[Failure] = []
     symptom = ""
+    carried: list[Statement] = []  # said in a turn whose fix came with the next one
     for turn in turns:
         told = [s for s in turn.sentences if cues.has("problem", s, turn.spoken)]
         if told:
@@ -258,8 +259,13 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
             i for i, step in enumerate(turn.steps) if isinstance(step, Ran) and step.ok is not False and step.edits
         ]
         if not edits:
+            following = turns[turn.number + 1] if turn.number + 1 < len(turns) else None
+            asked = symptom and turn.runs and turn.number not in heard.contradicted
+            if asked and following is not None and following.edited and not referents.offers(turn):
+                carried = [s for s in found.said if s.turn == turn.number and s.text not in used]
             continue
-        before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]]
+        before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]] or carried
+        carried = []
         causes = [s for s in _explanation(before, frozenset(), ()) if s.text not in used]
         seen = any(s.discovery or s.confirmed or s.score >= 1 for s in causes)
         if not causes or not (symptom or seen):

@@ -81,7 +81,7 @@ def _takes_up(disproof: Statement, said: list[Statement]) -> bool:
     return any(
         (s.turn, s.step) < (disproof.turn, disproof.step)
         and s.tone != "disproved"
-        and words.weight(s.content & disproof.content) >= 1
+        and (words.weight(s.content & disproof.content) >= 1 or (s.guess and s.turn == disproof.turn))
         for s in said
     )
 

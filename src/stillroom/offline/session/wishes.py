@@ -168,7 +168,8 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         kind != "rule" and weight < _LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
     )
     about, seen = "", ""
-    if before is not None and (leans or kind == "correction"):
+    points = kind == "decision" and cues.has("anaphora", quote, spoken)
+    if before is not None and (leans or points or kind == "correction"):
         about = _referent(turn, before, kind, leans=leans or weight < _LEANING)
     if before is not None and (leans or changes):
         seen = referents.evidence(turn, quote)
@@ -209,10 +210,28 @@ def _kind(quote: str, turn: Turn, *, corrects: bool, changes: bool, standing: bo
         return "decision"
     if not problem and _own_weight(quote, spoken) >= 3 and _tells_how(quote, turn):
         return "preference"
-    states = cues.has("fact", quote, spoken) and not cues.opens("request", quote, spoken) and not problem
-    if turn.number and states and words.identifiers(quote) and not cues.opens("anaphora", quote, spoken):
+    if turn.number and not problem and _states(quote, spoken):
         return "fact"
+    if turn.number and _numbers(quote) and referents.evidence(turn, quote) and _own_weight(quote, spoken) <= 10:
+        # A value that the user gave and that went into the files.
+        return "decision"
     return None
+
+
+def _states(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence says how something is: no order, nothing of the speaker's own day, no thinking aloud."""
+    point = cues.without_opener(quote, spoken)
+    if not cues.has("fact", point, spoken) or cues.opens("request", point, spoken):
+        return False
+    if any(cues.has(kind, quote, spoken) for kind in ("musing", "thanks", "works")):
+        return False
+    named = bool(words.identifiers(quote))
+    if cues.opens("anaphora", point, spoken) and not named:
+        return False
+    own = _own_weight(quote, spoken)
+    if cues.has("personal", quote, spoken):
+        return named and own >= 3
+    return own >= (3 if named else 4)
 
 
 def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bool:
@@ -316,12 +335,20 @@ def _referent(turn: Turn, before: Turn, kind: WishKind, *, leans: bool) -> str:
     asked = referents.question(before)
     if asked and kind != "correction":
         return f"asked “{words.shorten(asked, 200)}”"
-    said = before.sentences[-1] if before.sentences and leans else ""
+    said = _said_before(turn, before) if leans else ""
     if said and len(said) <= 160 and _is_plain(said, before.spoken):
         done = referents.action(before)
         return f"after “{words.shorten(said, 160)}”" + (f" ({done})" if done else "")
     done = referents.action(before)
     return f"after {done}" if done else ""
+
+
+def _said_before(turn: Turn, before: Turn) -> str:
+    """The instruction before: of several sentences the one with a number when this one has a number, else the last."""
+    if not before.sentences:
+        return ""
+    with_number = [s for s in before.sentences if _numbers(s)]
+    return with_number[-1] if with_number and _numbers(turn.text) else before.sentences[-1]
 
 
 def _is_plain(sentence: str, spoken: tuple[str, ...]) -> bool:
