@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import msgspec
 
 FALLBACK = "en"
 """Applied besides the language of a message: people mix English into every language when they speak of code."""
+
+
+_REMEMBERED = 4096
+"""Answers kept: a long session has some hundred sentences, and two dozen questions are asked of each."""
 
 
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,12 +55,15 @@ def _opening(language: str, kind: str) -> re.Pattern[str] | None:
     return None if pattern is None else re.compile(rf"[\W_]*(?:{pattern.pattern})", re.IGNORECASE)
 
 
-def has(kind: str, text: str, spoken: Iterable[str]) -> bool:
+# Rules ask the same of a sentence more than once.
+@lru_cache(maxsize=_REMEMBERED)
+def has(kind: str, text: str, spoken: tuple[str, ...]) -> bool:
     """Whether `text` holds a cue of this kind in one of the languages."""
     return any(p is not None and p.search(text) is not None for p in (_pattern(code, kind) for code in spoken))
 
 
-def opens(kind: str, text: str, spoken: Iterable[str]) -> int:
+@lru_cache(maxsize=_REMEMBERED)
+def opens(kind: str, text: str, spoken: tuple[str, ...]) -> int:
     """Length of the cue that `text` begins with; 0 for none."""
     ends = [0]
     for code in spoken:
@@ -68,7 +74,7 @@ def opens(kind: str, text: str, spoken: Iterable[str]) -> int:
     return max(ends)
 
 
-def begins(kind: str, text: str, spoken: Iterable[str], *, within: int = 24) -> bool:
+def begins(kind: str, text: str, spoken: tuple[str, ...], *, within: int = 24) -> bool:
     """Whether a cue of this kind begins within the first characters of `text`."""
     for code in spoken:
         pattern = _pattern(code, kind)
@@ -78,13 +84,14 @@ def begins(kind: str, text: str, spoken: Iterable[str], *, within: int = 24) -> 
     return False
 
 
-def count(kind: str, text: str, spoken: Iterable[str]) -> int:
+def count(kind: str, text: str, spoken: tuple[str, ...]) -> int:
     """How many cues of this kind `text` holds."""
     patterns = (_pattern(code, kind) for code in spoken)
     return sum(len(p.findall(text)) for p in patterns if p is not None)
 
 
-def without(kind: str, text: str, spoken: Iterable[str]) -> str:
+@lru_cache(maxsize=_REMEMBERED)
+def without(kind: str, text: str, spoken: tuple[str, ...]) -> str:
     """`text` without its cues of this kind."""
     for code in spoken:
         pattern = _pattern(code, kind)
@@ -93,9 +100,8 @@ def without(kind: str, text: str, spoken: Iterable[str]) -> str:
     return text
 
 
-def without_opener(text: str, spoken: Iterable[str]) -> str:
+def without_opener(text: str, spoken: tuple[str, ...]) -> str:
     """`text` without what it opens with before it comes to the point: "no,", "and please", "from now on"."""
-    spoken = tuple(spoken)
     for _ in range(4):
         length = opens("opener", text, spoken)
         rest = text[length:].lstrip(" ,.;:!-–—、，。！：…")
@@ -137,6 +143,7 @@ def detect(text: str) -> str:
     return _detected(text)[0]
 
 
+@lru_cache(maxsize=512)
 def _detected(text: str) -> tuple[str, int]:
     """The language of `text`, and how much speaks for it."""
     sample = text[:4000]

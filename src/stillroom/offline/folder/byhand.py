@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Literal
 
 _OPEN = "<!-- Lines by Stillroom; every other line of MEMORY.md and memory_summary.md is kept as it is."
 _CLOSE = "-->"
@@ -21,14 +22,22 @@ _HEADING = re.compile(r"^(#{1,6}) (.*)$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _REFERENCES = re.compile(r"\s*(?:\[Task \d+\])+\s*$")
 _NUMBER = re.compile(r"^(#{1,6} Task) \d+: ")
-_SHAPED = re.compile(
-    r"^(?:v1|#{1,6} .*|scope: .*|applies_to: .*|- .*(?:\[Task \d+\]|\[ad-hoc note\]|rollout_path=.*\)|\(in [^()]*\)) ?"
-    r"|- in [^:]+: .*|  - (?:desc|learnings): .*|- [^:]+: [^:]*|- [^:]*,[^:]*|- none (?:known )?yet|"
-    r"Nothing is .*|Works with coding agents on.*)$"
+_TITLES = "User preferences|Reusable knowledge|Failures and how to do differently"
+_OWN_COMMENT = r"<!-- Lines by Stillroom.*|(?:handbook|summary|out): [0-9a-f ]+|-->"
+# What a generated line looks like, for files whose record is gone.
+_HANDBOOK_SHAPE = re.compile(
+    rf"^(?:# (?:Task Group: .*|Memory|Notes)|## (?:Task \d+.*|{_TITLES})|### (?:rollout_summary_files|keywords)"
+    r"|scope: .*|applies_to: .*|- .*(?:\[Task \d+\]|\[ad-hoc note\]|rollout_path=.*\)) ?|- [^:]*,[^:]*"
+    rf"|Nothing is remembered .*|{_OWN_COMMENT})$"
 )
-_MAX_TAKEN_OUT = 2000
+_SUMMARY_SHAPE = re.compile(
+    rf"^(?:v1|## (?:User Profile|General Tips|What's in Memory|{_TITLES})|#{{3,4}} .*|  - (?:desc|learnings): .*"
+    r"|- [^:]+: .*"
+    r"|- .*(?:\[ad-hoc note\]|\(in [^()]*\))|- none (?:known )?yet|Nothing is known .*|Works with coding agents on.*)$"
+)
 
 Path = tuple[str, ...]
+File = Literal["handbook", "summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +65,16 @@ def split_record(text: str) -> tuple[str, Record]:
     if not match:
         return text, Record()
     found: dict[str, set[str]] = {"handbook": set(), "summary": set(), "out": set()}
+    strays: list[str] = []
     for line in match[1].splitlines():
-        name, _, hashes = line.partition(":")
-        if name.strip() in found:
-            found[name.strip()].update(hashes.split())
+        name, _, hashes = line.partition(": ")
+        if name in found and re.fullmatch(r"[0-9a-f ]+", hashes):
+            found[name].update(hashes.split())
+        elif line.strip():
+            strays.append(line)
     record = Record(frozenset(found["handbook"]), frozenset(found["summary"]), frozenset(found["out"]))
-    return text[: match.start()].rstrip("\n") + "\n" + text[match.end() :].lstrip("\n"), record
+    rest = [text[: match.start()].rstrip("\n"), *strays, text[match.end() :].lstrip("\n")]
+    return "\n".join(rest), record
 
 
 def record_lines(handbook: Iterable[str], summary: Iterable[str], taken_out: Iterable[str]) -> list[str]:
@@ -80,12 +93,12 @@ def key(line: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest() if text else ""
 
 
-def by_hand(text: str, generated: frozenset[str] | None) -> list[Kept]:
+def by_hand(text: str, generated: frozenset[str] | None, *, file: File) -> list[Kept]:
     """The lines of a person in `text`, in runs, each with its place."""
     found: list[Kept] = []
     under: list[str] = []
     run: list[str] = []
-    run_after, last, fenced, own_level = "", "", False, 0
+    run_after, last, own_level = "", "", 0
 
     def close() -> None:
         lines = list(run)
@@ -95,11 +108,12 @@ def by_hand(text: str, generated: frozenset[str] | None) -> list[Kept]:
             found.append(Kept(tuple(under), tuple(lines), run_after))
         run.clear()
 
-    for line in text.splitlines():
+    lines = text.splitlines()
+    code = _code_lines(lines)
+    for number, line in enumerate(lines):
+        fenced = number in code
         heading = None if fenced else _HEADING.match(line)
-        if _FENCE.match(line):
-            fenced = not fenced
-        ours = not run_is_fence(line, fenced) and _is_generated(line, generated)
+        ours = not fenced and _is_generated(line, generated, file)
         if heading and ours:
             close()
             del under[len(heading[1]) - 1 :]
@@ -127,12 +141,21 @@ def by_hand(text: str, generated: frozenset[str] | None) -> list[Kept]:
     return found
 
 
-def run_is_fence(line: str, fenced: bool) -> bool:
-    """Whether a line belongs to a code block; none is ever generated."""
-    return fenced or _FENCE.match(line) is not None
+def _code_lines(lines: Sequence[str]) -> frozenset[int]:
+    """Numbers of the lines of code blocks, which are never generated. A fence that is never closed opens none."""
+    found: set[int] = set()
+    opened: int | None = None
+    for number, line in enumerate(lines):
+        if _FENCE.match(line):
+            if opened is None:
+                opened = number
+            else:
+                found.update(range(opened, number + 1))
+                opened = None
+    return frozenset(found)
 
 
-def taken_out(text: str, record: Record, generated: frozenset[str] | None) -> frozenset[str]:
+def taken_out(text: str, generated: frozenset[str] | None) -> frozenset[str]:
     """Hashes of lines that were generated and are gone: a person took them out, or wrote them anew."""
     present = {key(line) for line in text.splitlines()}
     return frozenset(generated - present) if generated else frozenset()
@@ -142,7 +165,9 @@ def put_back(lines: Sequence[str], kept: Sequence[Kept]) -> list[str]:
     """`lines` with a person's put back: after the line they followed, else at the end of their section."""
     out = list(lines)
     for piece in kept:
-        position = _place(out, piece)
+        # A code block that is never closed would swallow what follows: it goes last.
+        unclosed = sum(_FENCE.match(line) is not None for line in piece.lines) % 2
+        position = len(out) if unclosed else _place(out, piece)
         block = list(piece.lines)
         bullet = block[0].lstrip().startswith(("- ", "* "))
         if (
@@ -161,10 +186,13 @@ def put_back(lines: Sequence[str], kept: Sequence[Kept]) -> list[str]:
     return out
 
 
-def _is_generated(line: str, generated: frozenset[str] | None) -> bool:
+def _is_generated(line: str, generated: frozenset[str] | None, file: File) -> bool:
     if not line.strip():
         return True
-    return key(line) in generated if generated is not None else _SHAPED.match(line) is not None
+    if generated is not None:
+        return key(line) in generated
+    shape = _HANDBOOK_SHAPE if file == "handbook" else _SUMMARY_SHAPE
+    return shape.match(line) is not None
 
 
 def _place(lines: Sequence[str], piece: Kept) -> int:

@@ -31,13 +31,13 @@ def consolidate(folder: Path, inputs: Sequence[Stage1Output], *, now: int, limit
     # 1. What is there, and what of it a person wrote or took out.
     old_handbook, record = byhand.split_record(_read(folder / HANDBOOK))
     old_summary = _read(folder / SUMMARY)
-    own_handbook = byhand.by_hand(old_handbook, record.handbook)
-    own_summary = byhand.by_hand(old_summary, record.summary)
+    own_handbook = byhand.by_hand(old_handbook, record.handbook, file="handbook")
+    own_summary = byhand.by_hand(old_summary, record.summary, file="summary")
     out = record.taken_out
     if old_handbook.strip():
-        out |= byhand.taken_out(old_handbook, record, record.handbook)
+        out |= byhand.taken_out(old_handbook, record.handbook)
     if old_summary.strip():
-        out |= byhand.taken_out(old_summary, record, record.summary)
+        out |= byhand.taken_out(old_summary, record.summary)
 
     def wanted(line: str) -> bool:
         return byhand.key(line) not in out

@@ -57,6 +57,5 @@ def supersedes(later: Claim, earlier: Claim) -> bool:
     if later.numbers and earlier.numbers and not earlier.numbers <= later.numbers:
         return len(common - later.numbers) >= 2
     if later.changes:
-        ended = earlier.subject - common
-        return not ended or len(ended) <= len(common) // 2 or bool(earlier.numbers & later.numbers)
+        return earlier.subject <= later.subject
     return later.negative != earlier.negative and near >= 0.8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from stillroom.offline import cues
 
@@ -31,6 +31,7 @@ def _stopwords() -> frozenset[str]:
     return frozenset().union(*(table.stopwords for table in cues.languages().values() if table.spaced))
 
 
+@lru_cache(maxsize=4096)
 def content(text: str) -> frozenset[str]:
     """The words that carry meaning, folded and cut to a rough stem; for scripts without spaces, pairs of characters."""
     text = folded(text)

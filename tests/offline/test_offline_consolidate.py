@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stillroom.config import StageTwo
+from stillroom.offline import consolidate
+from stillroom.store.records import Stage1Output
+from stillroom.workspace import artifacts
+from stillroom.workspace.validate import check_artifacts
+
+NOW = 1_795_000_000
+
+
+def output(
+    number: int,
+    *,
+    wishes: Sequence[str] = (),
+    facts: Sequence[str] = (),
+    cwd: str = "/home/ada/shop",
+    origin: str | None = None,
+    used: int = 0,
+    name: str = "",
+) -> Stage1Output:
+    name = name or f"task number {number}"
+    lines = ["---", f"description: {name}", f"task: {name}", "task_group: shop", "task_outcome: success"]
+    lines += [f"cwd: {cwd}", "keywords: make test, shop.py", "---", "", f"### Task 1: {name}", "", f"task: {name}"]
+    lines += ["task_group: shop", "task_outcome: success", ""]
+    if wishes:
+        lines += ["Preference signals:", *(f'- the user asked: "{wish}" -> default in shop' for wish in wishes)]
+    if facts:
+        lines += ["Reusable knowledge:", *(f"- {fact}" for fact in facts)]
+    lines += ["References:", "- [1] `make test` -> passed, 2 times: 12 passed"]
+    moment = NOW - (100 - number) * 86_400
+    return Stage1Output(
+        thread_id=f"0194f5a6-89ab-7cde-8123-4567{number:08x}",
+        source_updated_at=moment,
+        raw_memory="\n".join(lines) + "\n",
+        rollout_summary=f"# {name}\n",
+        rollout_slug=None,
+        rollout_path=f"/rollouts/{number}.jsonl",
+        cwd=cwd,
+        git_branch=None,
+        git_origin_url=origin,
+        generated_at=moment + 60,
+        engine="offline",
+        usage_count=used,
+    )
+
+
+def run(folder: Path, outputs: Sequence[Stage1Output], limits: StageTwo | None = None) -> tuple[str, str]:
+    limits = limits or StageTwo()
+    folder.mkdir(exist_ok=True)
+    artifacts.sync(folder, sorted(outputs, key=lambda o: o.thread_id))
+    consolidate(folder, outputs, now=NOW, limits=limits)
+    assert [f for f in check_artifacts(folder, limits=limits) if f.fatal] == []
+    return (
+        (folder / "MEMORY.md").read_text(encoding="utf-8"),
+        (folder / "memory_summary.md").read_text(encoding="utf-8"),
+    )
+
+
+def insert(path: Path, *, after: str, lines: Sequence[str]) -> None:
+    text = path.read_text(encoding="utf-8").split("\n")
+    at = next(i for i, line in enumerate(text) if after in line)
+    text[at + 1 : at + 1] = lines
+    path.write_text("\n".join(text), encoding="utf-8")
+
+
+def test_no_inputs_make_minimal_valid_files(tmp_path: Path) -> None:
+    handbook, summary = run(tmp_path / "m", [])
+    assert handbook.startswith("# Memory\n")
+    assert summary.startswith("v1\n\n## User Profile\n")
+
+
+def test_a_second_run_changes_no_byte(tmp_path: Path) -> None:
+    outputs = [output(1, wishes=["always use uv"]), output(2, facts=["The queue is Redis 7."], cwd="/home/ada/other")]
+    first = run(tmp_path / "m", outputs)
+    assert run(tmp_path / "m", outputs) == first
+    assert run(tmp_path / "n", outputs) == first
+
+
+def test_the_same_wish_stands_once_with_every_task(tmp_path: Path) -> None:
+    handbook, _ = run(
+        tmp_path / "m", [output(1, wishes=["提交信息一律用中文。"]), output(2, wishes=["提交信息一律用中文！"])]
+    )
+    [line] = [line for line in handbook.splitlines() if "提交信息" in line]
+    assert line.endswith("[Task 1][Task 2]")
+
+
+def test_a_newer_wish_supersedes_an_older_one_and_says_so(tmp_path: Path) -> None:
+    old = output(1, wishes=["line length is always 80 characters"])
+    new = output(2, wishes=["from now on line length is 100 characters, no longer 80"])
+    handbook, summary = run(tmp_path / "m", [old, new])
+    [line] = [line for line in handbook.splitlines() if line.startswith("- ") and "line length" in line]
+    assert "from now on line length is 100" in line
+    assert f'(supersedes: "line length is always 80 characters", {day_of(old)})' in line
+    assert "always 80" not in summary
+
+
+def day_of(out: Stage1Output) -> str:
+    return datetime.fromtimestamp(out.source_updated_at, tz=UTC).date().isoformat()
+
+
+def test_two_rules_on_neighbouring_subjects_both_hold(tmp_path: Path) -> None:
+    outputs = [
+        output(1, wishes=["run pytest before every commit"]),
+        output(2, wishes=["from now on run ruff before every commit"]),
+    ]
+    handbook, _ = run(tmp_path / "m", outputs)
+    assert "supersedes" not in handbook
+    assert "run pytest" in handbook
+    assert "run ruff" in handbook
+
+
+def test_checkouts_of_one_origin_are_one_group(tmp_path: Path) -> None:
+    outputs = [
+        output(1, cwd="/home/ada/shop", origin="git@github.com:ada/shop.git"),
+        output(2, cwd="/tmp/worktree", origin="https://github.com/ada/shop"),
+        output(3, cwd="/home/ada/shop/web"),
+    ]
+    handbook, _ = run(tmp_path / "m", outputs)
+    assert handbook.count("# Task Group:") == 1
+
+
+def test_used_groups_come_first(tmp_path: Path) -> None:
+    handbook, _ = run(tmp_path / "m", [output(2, cwd="/w/new"), output(1, cwd="/w/used", used=3)])
+    assert handbook.index("# Task Group: used") < handbook.index("# Task Group: new")
+
+
+def test_what_rested_on_an_input_that_is_gone_goes(tmp_path: Path) -> None:
+    stays, goes = output(1, wishes=["always use uv"]), output(2, wishes=["never use big.Rat"])
+    run(tmp_path / "m", [stays, goes])
+    handbook, summary = run(tmp_path / "m", [stays])
+    assert "big.Rat" not in handbook + summary
+    assert "always use uv" in handbook
+
+
+def test_notes_are_told_with_their_tag(tmp_path: Path) -> None:
+    notes = tmp_path / "m" / "extensions" / "ad_hoc" / "notes"
+    notes.mkdir(parents=True)
+    (notes / "2026-11-12-licence.md").write_text("# Licence\n- New files need the SPDX line.\n", encoding="utf-8")
+    handbook, summary = run(tmp_path / "m", [output(1)])
+    assert "- New files need the SPDX line. [ad-hoc note]" in handbook
+    assert "New files need the SPDX line. [ad-hoc note]" in summary
+
+
+def test_a_persons_lines_stay_word_for_word_where_they_stood(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    run(folder, [output(1, wishes=["always use uv"], facts=["The queue is Redis 7."])])
+    insert(folder / "MEMORY.md", after="always use uv", lines=["* MINE:   odd  spacing kept"])
+    insert(folder / "MEMORY.md", after="## Reusable knowledge", lines=["", "A paragraph of mine.", "On two lines."])
+    insert(folder / "memory_summary.md", after="## General Tips", lines=["", "- my own tip"])
+    (folder / "MEMORY.md").write_text(
+        "Preamble of mine.\n\n" + (folder / "MEMORY.md").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    later = [output(1, wishes=["always use uv"], facts=["The queue is Redis 7."]), output(2, wishes=["never push"])]
+    handbook, summary = run(folder, later)
+    assert handbook.startswith("Preamble of mine.\n")
+    assert "* MINE:   odd  spacing kept\n" in handbook
+    assert "A paragraph of mine.\nOn two lines.\n" in handbook
+    assert "- my own tip\n" in summary
+    assert "never push" in handbook
+    assert run(folder, later) == (handbook, summary)
+
+
+def test_a_line_that_a_person_took_out_stays_out(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    outputs = [output(1, wishes=["always use uv"], facts=["The queue is Redis 7."])]
+    handbook, _ = run(folder, outputs)
+    kept = [line for line in handbook.splitlines() if "Redis 7" not in line]
+    (folder / "MEMORY.md").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    for _ in range(2):
+        handbook, _ = run(folder, [*outputs, output(2)])
+        assert "Redis 7" not in handbook
+        assert "always use uv" in handbook
+
+
+def test_a_line_that_a_person_rewrote_stays_rewritten(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    outputs = [output(1, facts=["The queue is Redis 7."])]
+    handbook, _ = run(folder, outputs)
+    (folder / "MEMORY.md").write_text(handbook.replace("Redis 7", "Valkey 8"), encoding="utf-8")
+    handbook, _ = run(folder, [*outputs, output(2)])
+    assert "Valkey 8" in handbook
+    assert "Redis 7" not in handbook
+
+
+def test_a_block_of_a_persons_own_survives_its_neighbours(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    handbook, _ = run(folder, [output(1)])
+    own = "# My servers\n\n## Staging\n\n- db1 is the primary\n\n```\nalways - not a rule\n```\n"
+    (folder / "MEMORY.md").write_text(own + "\n" + handbook, encoding="utf-8")
+    for outputs in ([output(1), output(2)], [output(2, cwd="/w/else")], []):
+        handbook, _ = run(folder, outputs)
+        assert own in handbook
+
+
+def test_a_fence_that_is_never_closed_swallows_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    run(folder, [output(1, wishes=["always use uv"])])
+    insert(folder / "MEMORY.md", after="# Task Group", lines=["```"])
+    first = run(folder, [output(1, wishes=["always use uv"])])
+    assert first[0].count("always use uv") == 1
+    assert run(folder, [output(1, wishes=["always use uv"])]) == first
+
+
+def test_a_folder_without_a_record_keeps_what_is_not_of_our_shape(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "MEMORY.md").write_text("# House rules\n\nNo deploys on Fridays.\n", encoding="utf-8")
+    handbook, _ = run(folder, [output(1)])
+    assert "# House rules\n\nNo deploys on Fridays.\n" in handbook
+
+
+def test_sizes_are_never_exceeded(tmp_path: Path) -> None:
+    limits = StageTwo(max_summary_tokens=600, max_handbook_bytes=20_000)
+    outputs = [
+        output(n, wishes=[f"wish {n} {'x' * 200}"], facts=[f"fact {n} {'y' * 200}"], cwd=f"/w/{n % 20}")
+        for n in range(1, 90)
+    ]
+    handbook, summary = run(tmp_path / "m", outputs, limits)
+    assert 4_000 < len(handbook.encode()) <= 20_000
+    assert len(summary.encode()) <= 2_400
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(
+    raw=st.lists(st.text(max_size=200), max_size=3),
+    edit=st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=120),
+    at=st.integers(0, 40),
+)
+def test_any_raw_memory_and_any_edit_end_in_valid_stable_files(
+    tmp_path_factory: pytest.TempPathFactory, raw: list[str], edit: str, at: int
+) -> None:
+    folder = tmp_path_factory.mktemp("m")
+    outputs = [msgspec.structs.replace(output(n), raw_memory=text or "x") for n, text in enumerate(raw, 1)]
+    artifacts.sync(folder, outputs)
+    consolidate(folder, outputs, now=NOW, limits=StageTwo())
+    lines = (folder / "MEMORY.md").read_text(encoding="utf-8").split("\n")
+    lines.insert(min(at, len(lines)), "MY LINE " + " ".join(edit.split()))
+    (folder / "MEMORY.md").write_text("\n".join(lines), encoding="utf-8")
+    consolidate(folder, outputs, now=NOW, limits=StageTwo())
+    first = (folder / "MEMORY.md").read_bytes(), (folder / "memory_summary.md").read_bytes()
+    consolidate(folder, outputs, now=NOW, limits=StageTwo())
+    assert ((folder / "MEMORY.md").read_bytes(), (folder / "memory_summary.md").read_bytes()) == first
+    assert b"MY LINE" in first[0]
