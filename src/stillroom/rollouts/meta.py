@@ -70,7 +70,7 @@ def parse_meta(payload: bytes) -> SessionMeta:
         parent_thread_id=_text(raw.parent_thread_id),
         cli_version=_text(raw.cli_version),
         model_provider=_text(raw.model_provider),
-        memory_mode=_mode(raw.memory_mode),
+        memory_mode=recorded_mode(raw.memory_mode),
         git=Git(_text(git.get("commit_hash")), _text(git.get("branch")), _text(git.get("repository_url")))
         if git
         else None,
@@ -82,5 +82,8 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _mode(value: object) -> MemoryMode | None:
-    return cast("MemoryMode", value) if value in get_args(MemoryMode) else None
+def recorded_mode(value: object) -> MemoryMode | None:
+    """The mode that an agent wrote; None: it wrote none. A word of a newer agent is no leave (spec §4.3)."""
+    if not isinstance(value, str) or not value:
+        return None
+    return cast("MemoryMode", value) if value in get_args(MemoryMode) else "disabled"

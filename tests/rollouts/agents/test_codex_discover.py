@@ -318,3 +318,30 @@ def test_the_state_database_is_not_changed(tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert ID in state_threads(tmp_path).rows
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix == ".sqlite"} == before
+
+
+def test_a_mode_that_a_newer_codex_may_know_is_no_leave(tmp_path: Path) -> None:
+    write(tmp_path, meta(memory_mode="only_here") + user("Hello"))
+    assert look(tmp_path).thread.memory_mode == "disabled"
+    write(tmp_path, meta() + user("Hello"))
+    state(tmp_path, memory_mode="only_here")
+    assert look(tmp_path).thread.memory_mode == "disabled"
+
+
+def test_reading_the_state_database_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    write(tmp_path, meta() + user("Hello"))
+    state(tmp_path, title="Theirs")
+    with closing(sqlite3.connect(tmp_path / "state_5.sqlite")) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    before = sorted(entry.name for entry in tmp_path.iterdir())
+    assert look(tmp_path).thread.title == "Theirs"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == before
+
+
+def test_what_codex_has_not_yet_written_back_is_read(tmp_path: Path) -> None:
+    write(tmp_path, meta() + user("Hello"))
+    state(tmp_path, title="Old")
+    with closing(sqlite3.connect(tmp_path / "state_5.sqlite", isolation_level=None)) as codex:
+        codex.execute("PRAGMA journal_mode = WAL")
+        codex.execute("UPDATE threads SET title = 'New'")
+        assert look(tmp_path).thread.title == "New"

@@ -7,14 +7,14 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import cast, get_args
 
 import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.codex_source import source_text
+from stillroom.rollouts.meta import recorded_mode
 from stillroom.rollouts.speech import preview_text
-from stillroom.thread import MemoryMode, Thread
+from stillroom.thread import Thread
 
 _NAME = re.compile(r"state_(\d{1,6})\.sqlite")
 _WANTED = (
@@ -56,8 +56,8 @@ class State(msgspec.Struct, frozen=True):
         changes: dict[str, object] = {}
         if source := _text(row, "source"):
             changes["source"] = source_text(source, thread_source=_text(row, "thread_source"))
-        if _text(row, "memory_mode") in get_args(MemoryMode):
-            changes["memory_mode"] = cast("MemoryMode", row["memory_mode"])
+        if (mode := recorded_mode(row.get("memory_mode"))) is not None:
+            changes["memory_mode"] = mode
         if preview := _text(row, "preview") or _text(row, "first_user_message"):
             changes["preview"] = preview_text(preview, max_chars=reading.preview_chars)
         if title := _text(row, "title"):
@@ -77,17 +77,20 @@ def state_threads(home: Path) -> State:
     path = _newest(home)
     if path is None:
         return State(None, {})
+    log = path.with_name(path.name + "-wal")
+    if not log.exists():
+        # Nobody has it open. An ordinary reader would leave `-wal` and `-shm` files in a folder that is not ours.
+        try:
+            rows = _rows(path, "immutable=1")
+        except (sqlite3.Error, OSError):
+            pass  # somebody has begun to write, or it is damaged: the ordinary reader says
+        else:
+            if not log.exists():
+                return State(str(path), rows)
     try:
         return State(str(path), _rows(path, "mode=ro"))
     except (sqlite3.Error, OSError) as error:
-        problem = f"{error}"
-    # A database in WAL mode that nobody has open, in a folder that can't be written: it can't change either.
-    if not path.with_name(path.name + "-wal").exists():
-        try:
-            return State(str(path), _rows(path, "immutable=1"))
-        except (sqlite3.Error, OSError) as error:
-            problem = f"{error}"
-    return State(str(path), {}, problem)
+        return State(str(path), {}, f"{error}")
 
 
 def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
