@@ -163,3 +163,43 @@ def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(environment: dict[str, st
     done = stillroom("run", "--backfill", "--now", NOW, "--json", env=environment)
     assert done.returncode == 0
     assert json.loads(done.stdout)["consolidate"]["outcome"] == "consolidated"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--now", "99999999999999999999"),
+        ("run", "--max", "-1"),
+        ("run", "--home", ""),
+    ],
+)
+def test_a_value_out_of_range_exits_2_without_a_traceback(
+    environment: dict[str, str], tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = stillroom(*words, env=environment)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "hint:" in done.stderr
+    assert not (tmp_path / ".stillroom").exists()
+
+
+def test_codex_s_own_home_is_no_memory_folder(environment: dict[str, str], tmp_path: Path) -> None:
+    done = stillroom("run", "--root", str(tmp_path / "codex"), env=environment)
+    assert done.returncode == 1
+    assert "codex/memories" in done.stderr
+    assert [entry.name for entry in (tmp_path / "codex").iterdir()] == ["sessions"]
+
+
+def test_an_interrupt_while_it_starts_ends_with_130_and_no_traceback(environment: dict[str, str]) -> None:
+    script = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'cyclopts':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from stillroom.cli import main\n"
+        "main(['run'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "")

@@ -14,6 +14,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         print(__version__)
         sys.exit(0)
-    from stillroom.cli.app import run_command
-
+    try:
+        from stillroom.cli.app import run_command
+    except KeyboardInterrupt:  # the imports take long enough to be interrupted, and a traceback tells a person nothing
+        sys.exit(130)
     sys.exit(run_command(tokens))

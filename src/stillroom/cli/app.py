@@ -27,6 +27,10 @@ app.command("stillroom.cli.run:run_command", name="run")
 
 def run_command(tokens: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
+    if "" in tokens:
+        # `--home "$UNSET"` would mean the current folder.
+        print_error("an argument is empty", hint="is a variable of your shell not set?")
+        return 2
     try:
         result = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:

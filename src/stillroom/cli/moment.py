@@ -9,11 +9,12 @@ from stillroom.errors import ConfigError
 
 def parse_moment(text: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time (UTC when it has no offset) or of a number of seconds."""
-    if text.isascii() and text.isdigit():
-        return int(text) * 1000
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        if text.isascii() and text.isdigit():
+            moment = datetime.fromtimestamp(int(text), UTC)
+        else:
+            moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError, OSError) as error:
         raise ConfigError(f"`{text}` is no moment", hint="write it like 2026-11-30T09:00:00Z") from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

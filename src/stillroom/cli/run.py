@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from stillroom.cli.moment import parse_moment
 from stillroom.cli.progress import progress_bars
@@ -26,7 +27,7 @@ def run_command(
     ephemeral: Annotated[bool, Parameter(negative="")] = False,
     backfill: Annotated[bool, Parameter(negative="")] = False,
     upgrade: Annotated[bool, Parameter(negative="")] = False,
-    max_threads: Annotated[int | None, Parameter(name="--max")] = None,
+    max_threads: Annotated[int | None, Parameter(name="--max", validator=Number(gte=0))] = None,
     now: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:

@@ -22,6 +22,8 @@ _OURS = frozenset({SUMMARY, RAW_MEMORIES, SUMMARIES})
 #: Ours too, but many others': no proof of anything.
 _COMMON = frozenset({HANDBOOK, SKILLS, EXTENSIONS, DIFF_FILE})
 _STATE = frozenset({"state.sqlite3", "history.git"})
+#: What Codex keeps in its home beside its memory folder.
+_SESSIONS = frozenset({"sessions", "archived_sessions"})
 
 
 def may_publish(path: str) -> bool:
@@ -102,6 +104,11 @@ def _check_ours(root: Path, descriptor: int, limits: StageTwo) -> None:
         raise FolderRefused(f"`{root}` holds the home directory", hint=hint)
     if state := sorted(present & _STATE):
         raise FolderRefused(f"`{root}` holds `{state[0]}`: it is Stillroom's home, not a memory folder", hint=hint)
+    if sessions := sorted(present & _SESSIONS):
+        raise FolderRefused(
+            f"`{root}` holds `{sessions[0]}`: it is an agent's home, not a memory folder",
+            hint=f"set `memories.root` to `{root / 'memories'}`",
+        )
     if not present & _OURS:
         if ".git" in present:
             raise FolderRefused(f"`{root}` is a git repository without memories", hint=hint)
