@@ -234,8 +234,12 @@ def _told(message: Sequence[Statement]) -> list[Statement]:
     if first is not None:
         # What it says it will do about it is part of the story: it was done, and the check passed.
         return [s for s in message[first:] if s.tone != "disproved"][:_CAUSE_SENTENCES]
-    guesses = [s for s in message if s.tone == "hypothesis" or (s.tone == "done" and s.causal)]
+    guesses = [s for s in message if (s.tone == "hypothesis" and _is_whole(s)) or (s.tone == "done" and s.causal)]
     return guesses[:_CAUSE_SENTENCES] or [s for s in message if s.tone == "intention" and _says_more(s)][:1]
+
+
+def _is_whole(said: Statement) -> bool:
+    return words.weight(said.content) >= 2.5
 
 
 def _says_more(said: Statement) -> bool:
@@ -251,6 +255,8 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
     carried: list[Statement] = []  # said in a turn whose fix came with the next one
     for turn in turns:
         told = [s for s in turn.sentences if cues.has("problem", s, turn.spoken)]
+        if not told and turn.sentences and cues.has("repair", turn.text[:600], turn.spoken):
+            told = [turn.sentences[0]]
         if told:
             symptom = told[0]
         if turn.number in heard.undone:

@@ -55,7 +55,7 @@ def find(turns: list[Turn], heard: Heard) -> Found:
     said = _without_refrains([statement for turn in turns for statement in _statements(turn)])
     disproved = [s for s in said if s.tone == "disproved" and _takes_up(s, said)]
     said = [s for s in said if not _refuted(s, heard, disproved)]
-    facts = [s for s in said if s.tone == "plain" and s.score >= _FACT_SCORE]
+    facts = [s for s in said if s.tone == "plain" and s.score >= _FACT_SCORE and _is_seen(s)]
     done = [s for s in said if s.tone == "done"]
     last = turns[-1].number if turns else 0
     return Found(
@@ -65,6 +65,11 @@ def find(turns: list[Turn], heard: Heard) -> Found:
         open=tuple(_distinct([s for s in said if s.tone == "unfinished" and s.turn == last])),
         done=tuple(_distinct(done)),
     )
+
+
+def _is_seen(said: Statement) -> bool:
+    """Whether a tool has shown a name of it; numbers alone are met by chance."""
+    return any(not name.isdigit() for name in said.confirmed)
 
 
 def _without_refrains(said: list[Statement]) -> list[Statement]:
@@ -125,7 +130,7 @@ def _statements(turn: Turn) -> list[Statement]:
                 statement = _statement(
                     turn, index, text, content, spoken, evidence, closing=index > last, discovery=found_out
                 )
-                if words.weight(content) >= _MIN_WEIGHT or statement.tone == "disproved":
+                if words.weight(content) >= _MIN_WEIGHT or statement.tone in ("disproved", "hypothesis"):
                     found.append(statement)
     return found
 

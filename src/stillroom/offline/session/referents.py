@@ -17,9 +17,10 @@ _LISTED = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _INLINE = re.compile(
-    rf"[(（]({_LABEL})[)）][ \t]*(.{{3,200}}?)(?=[,;，；、。]?[ \t]*(?:or |and |oder |und "
-    rf"|o |ou |y |или |和|或|と|または)?"
-    rf"[ \t]*[(（](?:{_LABEL})[)）]|[?？。]|\.(?:\s|$)|$)"
+    rf"(?:^|(?<=[\s(（:：;；,，、]))({_LABEL})[)）.][ \t]*(.{{3,200}}?)(?=[,;，；、。]?[ \t]*"
+    rf"(?:or |and |oder |und |o |ou |y |или "
+    rf"|和|或|と|または)?[ \t]*[(（]?(?<!\w)(?:{_LABEL})[)）.]|[?？。]|\.(?:\s|$)|$)",
+    re.MULTILINE,
 )
 _PICKS = {
     1: r"first|former|1st|erste[nrs]?|primer[ao]?|premi[eè]re?|primeir[ao]|перв\w+|第一|最初の|一つ目|1つ目|"
@@ -29,7 +30,7 @@ _PICKS = {
     -1: r"latter|last (?:one|option)|letzte[nrs]?|[uú]ltim[ao]|derni[eè]re?|последн\w+|后者|後者|最后一个|마지막",
 }
 _LED = re.compile(
-    rf"^\W*(?:[\w']+\s){{0,3}}?(?:the |die |la |el |a |o )?"
+    rf"^\W*(?:[\w']+\s){{0,3}}?[就选選用要取]{{0,2}}(?:the |die |la |el |a |o )?"
     rf"(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|选项|案|옵션)?\s*[(（]?({_LABEL})(?:[)）]|\b(?!\s?[%\w])|[案番号번])",
     re.IGNORECASE,
 )

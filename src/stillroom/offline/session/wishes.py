@@ -144,18 +144,19 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     spoken = turn.spoken
     if _is_passing(quote, spoken) and not (turn.number and _is_parked(quote, spoken)):
         return None
-    if cues.has("dismiss", quote, spoken):
-        return None
     standing = _has_own_rule(quote, spoken)
-    lasting = _is_lasting(quote, spoken)
-    if cues.has("perishable", quote, spoken) and not lasting:
+    if cues.has("dismiss", quote, spoken) and not cues.has("standing", quote, spoken):
+        return None
+    if cues.has("perishable", quote, spoken) and not _is_lasting(cues.without("remember", quote, spoken), spoken):
         return None
     if _is_question(quote, spoken) and not (standing and cues.has("polite", quote, spoken)):
         return None
     own = words.content(quote)
     weight = _own_weight(quote, spoken)
     changes = turn.number > 0 and (
-        cues.begins("mindchange", quote, spoken) or (bool(_numbers(quote)) and cues.has("mindchange", quote, spoken))
+        cues.begins("mindchange", quote, spoken)
+        or cues.has("instead", quote, spoken)
+        or (bool(_numbers(quote)) and cues.has("mindchange", quote, spoken))
     )
     kind = _kind(quote, turn, corrects=corrects, changes=changes, standing=standing)
     if kind is None or not own:
@@ -262,7 +263,8 @@ def _has_own_rule(sentence: str, spoken: tuple[str, ...]) -> bool:
         return _own_weight(sentence, spoken) >= 1
     if not cues.has("standing", sentence, spoken) or _own_weight(sentence, spoken) < 1.5:
         return False
-    return not cues.has("problem", sentence, spoken) or _is_lasting(sentence, spoken)
+    meant = not cues.has("problem", sentence, spoken) or cues.has("preference", sentence, spoken)
+    return meant or _is_lasting(sentence, spoken)
 
 
 def _is_lasting(sentence: str, spoken: tuple[str, ...]) -> bool:
