@@ -224,6 +224,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     #: One read of a long line. Large enough that Python's share vanishes, small beside the memory bound.
     chunk_bytes: int = 1024 * 1024
+    #: Lines are read and split this many bytes at a time: a call costs little, and the lines stay in a cache.
+    batch_bytes: int = 128 * 1024
     #: A run of base64 letters this long inside a long line is data that tells a model nothing.
     blob_run_bytes: int = 4096
     #: What is kept of a huge string in a long line, at each end.

@@ -14,7 +14,7 @@ from stillroom.extract.outcome import ReadTotals
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.evidence import render_evidence
 from stillroom.rollouts.item import Item
-from stillroom.rollouts.render import render_string
+from stillroom.rollouts.render import render_string, render_texts
 from stillroom.rollouts.rendered import Rendered
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import open_items
@@ -45,8 +45,11 @@ def read_text(
     """Render the rollout within `token_limit`. Raises `RolloutError`."""
     external = ExternalContext()
     with open_items(Path(thread.rollout_path), max_line_bytes=stage.max_line_bytes) as items:
-        watched = external.watch(items) if refuse_external else items
-        rendered = _renderer(form)(watched, token_limit=token_limit, redact=redact)
+        if form == "string" and not refuse_external:
+            rendered = render_texts(items.texts(), token_limit=token_limit, redact=redact)
+        else:
+            watched = external.watch(items) if refuse_external else items
+            rendered = _renderer(form)(watched, token_limit=token_limit, redact=redact)
     return ReadText(rendered=rendered, read=_totals(items.stats), memory_mode=_mode(items.stats, external))
 
 

@@ -13,8 +13,7 @@ _MEMORY_BLOCK = re.compile(r"<stillroom-memory\b[^>]*>.*?</stillroom-memory\s*>"
 # A tool's output may have been cut by the client before the closing tag.
 _OPEN_MEMORY_BLOCK = re.compile(r"<stillroom-memory\b.*\Z", re.DOTALL)
 _EXCLUDED = (("# agents.md instructions", "</instructions>"), ("<skill>", "</skill>"))
-# Without one of these a message needs no decoding: nothing is excluded, and it is not empty.
-_EXCLUDED_WORDS = (b"instructions", b"skill", b'"content":[]', b'"content": []')
+_EXCLUDED_STARTS = tuple(start for start, _ in _EXCLUDED)
 _IMAGE = re.compile(
     rb"data:[\w.+-]{1,80}/[\w.+-]{1,80}(?:;[\w=.+-]{1,80}){0,8};base64,"
     rb"(?:\[blob: (?P<squeezed>\d+) bytes\]|(?P<text>[A-Za-z0-9+/=_-]{64,}))"
@@ -26,6 +25,16 @@ class _Part(msgspec.Struct):
     text: str = ""
 
 
+class _Message(msgspec.Struct):
+    content: list[_Part] = []
+
+
+class _Line(msgspec.Struct):
+    payload: _Message
+
+
+_message = msgspec.json.Decoder(_Message)
+_line = msgspec.json.Decoder(_Line)
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _parts = msgspec.json.Decoder(list[msgspec.Raw])
 _part = msgspec.json.Decoder(_Part)
@@ -50,12 +59,16 @@ def is_excluded(text: str) -> bool:
 
 def without_instructions(raw: bytes) -> bytes | None:
     """A user message without its excluded parts; the same bytes if it has none, None if nothing is left."""
-    folded = raw.lower()
-    if not any(word in folded for word in _EXCLUDED_WORDS):
-        return raw
-    message = _object.decode(raw)
     try:
-        parts = _parts.decode(message.get("content", b"[]"))
+        if _all_kept(_message.decode(raw).content):
+            return raw
+    except msgspec.DecodeError:
+        pass  # a part of another kind spoils only the short way
+    message = _object.decode(raw)
+    if "content" not in message:
+        return raw
+    try:
+        parts = _parts.decode(message["content"])
     except msgspec.DecodeError:
         return raw
     kept = [part for part in parts if not _excluded_part(part)]
@@ -65,6 +78,18 @@ def without_instructions(raw: bytes) -> bytes | None:
         return raw
     message["content"] = msgspec.Raw(b"[" + b",".join(map(bytes, kept)) + b"]")
     return msgspec.json.encode(message)
+
+
+def keeps_all_parts(line: bytes) -> bool:
+    """True of most lines with a user's message of which `without_instructions` takes nothing. Never true of another."""
+    try:
+        return _all_kept(_line.decode(line).payload.content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _all_kept(parts: list[_Part]) -> bool:
+    return bool(parts) and not any(part.text.lstrip()[:24].lower().startswith(_EXCLUDED_STARTS) for part in parts)
 
 
 def without_memory(raw: bytes, *, user: bool) -> bytes | None:

@@ -58,7 +58,7 @@ def read_lines(
             stats.bytes += len(line)
             if line[-1] != 10:
                 if len(line) == max_line_bytes:
-                    squeezed = _long_line(file, line, stats, wanted=wanted(line[:4096]), reading=reading)
+                    squeezed = squeeze_line(file, line, stats, wanted=wanted(line[:4096]), reading=reading)
                     if squeezed is None:
                         continue
                     line = squeezed
@@ -73,7 +73,7 @@ def read_lines(
         stats.broken = str(error)
 
 
-def _long_line(file: BinaryIO, first: bytes, stats: ReadStats, *, wanted: bool, reading: Reading) -> bytes | None:
+def squeeze_line(file: BinaryIO, first: bytes, stats: ReadStats, *, wanted: bool, reading: Reading) -> bytes | None:
     """The squeezed line, or None where it is not wanted or can't be had. The file stands after the line."""
     stats.long_lines += 1
     squeezer = Squeezer(limit=len(first), reading=reading) if wanted else None

@@ -10,7 +10,7 @@ from stillroom.rollouts.item import Item
 from stillroom.rollouts.rendered import Rendered
 from stillroom.rollouts.truncate import BYTES_PER_TOKEN, ceil_boundary, floor_boundary, marker, middle_truncate
 
-__all__ = ["Rendered", "render_string"]
+__all__ = ["Rendered", "render_string", "render_texts"]
 
 
 def render_string(
@@ -22,14 +22,22 @@ def render_string(
     Beyond that only both ends are held and redacted. Each is redacted with more text than is kept of it, so that no
     part of a secret is left at the seam.
     """
+    return render_texts((item.raw for item in items), token_limit=token_limit, redact=redact, reading=reading)
+
+
+def render_texts(
+    texts: Iterable[bytes], *, token_limit: int, redact: Callable[[str], str], reading: Reading = READING
+) -> Rendered:
+    """The same of items as `ItemStream.texts` gives them: their JSON, one or several at a time, joined by commas."""
     budget = BYTES_PER_TOKEN * token_limit
     ends = _Ends(head=budget // 2 + reading.seam_margin_bytes, tail=budget - budget // 2 + reading.seam_margin_bytes)
     opening = b"["
-    for item in items:
-        ends.add(opening + item.raw)
+    for joined in texts:
+        ends.add(opening)
+        ends.add(joined)
         opening = b","
     ends.add(b"]" if opening == b"," else b"[]")
-    if ends.dropped == 0:
+    if not ends.apart:
         whole = redact(_text(bytes(ends.head) + ends.tail_bytes()))
         return _rendered(middle_truncate(whole, token_limit), whole=whole, source_bytes=ends.total)
     head = redact(_text(ends.head[: floor_boundary(ends.head, len(ends.head))])).encode()
@@ -50,7 +58,6 @@ class _Ends:
         self.head = bytearray()
         self.tail_room = tail
         self.total = 0
-        self.dropped = 0
         self._head_room = head
         self._tail: deque[bytes] = deque()
         self._tail_length = 0
@@ -66,9 +73,12 @@ class _Ends:
         self._tail.append(piece)
         self._tail_length += len(piece)
         while self._tail_length - len(self._tail[0]) >= self.tail_room:
-            gone = len(self._tail.popleft())
-            self._tail_length -= gone
-            self.dropped += gone
+            self._tail_length -= len(self._tail.popleft())
+
+    @property
+    def apart(self) -> bool:
+        """Whether there is a middle that belongs to neither end; said by the length alone, however the pieces fell."""
+        return self.total > self._head_room + self.tail_room
 
     def tail_bytes(self) -> bytes:
         return b"".join(self._tail)

@@ -1,0 +1,73 @@
+"""The lines of a session file, many at once: split by the interpreter's own loops, not one call a line."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from stillroom.config import READING, Reading
+from stillroom.rollouts.lines import BOM, BROKEN_ARCHIVE, squeeze_line
+from stillroom.rollouts.stats import ReadStats
+
+
+def read_batches(
+    file: BinaryIO,
+    stats: ReadStats,
+    *,
+    max_line_bytes: int,
+    stop_after_bytes: int = sys.maxsize,
+    wanted: Callable[[bytes], bool] = lambda _: True,
+    reading: Reading = READING,
+) -> Iterator[list[bytes]]:
+    """Yield what `read_lines` yields, in lists that are never empty, but blank lines too.
+
+    When a list is yielded, `stats` counts its lines and bytes already. The line that passes `stop_after_bytes` is the
+    last one. A torn last line comes alone, with `stats.torn` set.
+    """
+    # Whoever looks for the beginning of a session needs no more than a few lines.
+    size = reading.batch_bytes // 8
+    try:
+        while stats.bytes <= stop_after_bytes and not stats.torn:
+            # No line inside of a piece is over the limit, as the whole piece isn't. `read1`, as `read` would lose what
+            # stands before the damage in an archive.
+            piece = file.read1(min(size, max_line_bytes, stop_after_bytes - stats.bytes + 1))  # type: ignore[attr-defined]
+            if not piece:
+                return
+            size = min(2 * size, reading.batch_bytes)
+            lines = io.BytesIO(piece).readlines()
+            part = lines.pop() if piece[-1] != 10 else b""
+            stats.bytes += len(piece) - len(part)
+            stats.lines += len(lines)
+            if lines:
+                yield _without_mark(lines) if stats.lines == len(lines) else lines
+            if part and (last := _completed(file, part, stats, max_line_bytes, wanted, reading)) is not None:
+                yield _without_mark([last]) if stats.lines == 1 else [last]
+    except BROKEN_ARCHIVE as error:
+        stats.broken = str(error)
+
+
+def _completed(
+    file: BinaryIO,
+    part: bytes,
+    stats: ReadStats,
+    max_line_bytes: int,
+    wanted: Callable[[bytes], bool],
+    reading: Reading,
+) -> bytes | None:
+    """The line that begins with `part`; None where it is too long and can't be had."""
+    stats.lines += 1
+    line = part
+    if len(line) < max_line_bytes:
+        line += file.readline(max_line_bytes - len(line))
+    stats.bytes += len(line)
+    if line[-1] != 10:
+        if len(line) == max_line_bytes:
+            return squeeze_line(file, line, stats, wanted=wanted(line[:4096]), reading=reading)
+        stats.torn = True
+    return line
+
+
+def _without_mark(lines: list[bytes]) -> list[bytes]:
+    return [lines[0].removeprefix(BOM), *lines[1:]]

@@ -1,0 +1,290 @@
+"""One line of a Codex rollout as the item that memory keeps, with as little decoding as its first bytes allow."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean, keeps_all_parts
+from stillroom.rollouts.item import Item
+from stillroom.rollouts.meta import Git, SessionMeta, parse_meta
+from stillroom.rollouts.policy import DROPPED_ITEMS, DROPPED_ROLES, MEMORY_ITEMS, OTHER_LINES
+from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.timestamps import parse_timestamp
+
+# Codex writes the keys of a line in this order: `timestamp`, `ordinal` where there is one, `type`, `payload`. The first
+# bytes then tell what a line is, and most lines need no more than this look.
+_START = re.compile(
+    rb'\{"timestamp":"(?P<time>[^"\\]{20,40})",(?:"ordinal":\d{1,18},)?'
+    rb'"type":"(?:response_item","payload":\{"type":"(?P<kind>\w{1,64})"'
+    rb'(?:(?:,"(?:id|status)":"[^"\\]*")*,"role":"(?P<role>\w{1,32})")?|(?P<line>\w{1,64})")'
+)
+_OTHER_LINES = frozenset(kind.encode() for kind in OTHER_LINES)
+_KEPT_KINDS = {kind.encode(): kind for kind in MEMORY_ITEMS}
+_DROPPED_KINDS = frozenset(kind.encode() for kind in DROPPED_ITEMS)
+_DROPPED_ROLES = frozenset(role.encode() for role in DROPPED_ROLES)
+# The same look where it is guessed already at which byte `"type"` stands.
+# Quotes inside of strings are escaped: nothing that a session says can pose as a key. Of lines without use damage ahead
+# of that place is not noticed, as damage behind it isn't; items are decoded.
+_TYPE = b'"type":"'
+_TIMESTAMP = b'{"timestamp":"'
+_PASSED_OVER = tuple(b'"type":"%s"' % kind for kind in sorted(_OTHER_LINES, key=lambda kind: kind != b"event_msg"))
+_ITEM = b'"type":"response_item","payload":{"type":"'
+_KEPT_BUT_MESSAGES = frozenset(_KEPT_KINDS) - {b"message"}
+_MESSAGE = re.compile(rb'message"(?:,"(?:id|status)":"[^"\\]*")*,"role":"(assistant|user)"')
+# Python objects take up to fifty times the room of their text.
+_REPAIRED_BYTES = 1024 * 1024
+
+
+class _Line(msgspec.Struct):
+    type: str
+    payload: msgspec.Raw
+    timestamp: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Payload(msgspec.Struct):
+    payload: msgspec.Raw
+
+
+class _Head(msgspec.Struct):
+    type: str
+    role: str | None = None
+
+
+class _Turn(msgspec.Struct):
+    cwd: str | None = None
+
+
+class _Sent(msgspec.Struct):
+    """A message between agents."""
+
+    author: str = ""
+    recipient: str = ""
+    content: str = ""
+    encrypted_content: str | None = None
+    trigger_turn: bool = False
+
+
+_line = msgspec.json.Decoder(_Line)
+_payload = msgspec.json.Decoder(_Payload)
+_head = msgspec.json.Decoder(_Head)
+_turn = msgspec.json.Decoder(_Turn)
+_sent = msgspec.json.Decoder(_Sent)
+
+
+class Records:
+    """Decodes the lines of one rollout, in their order, and counts into `stats`. Nothing that a line holds raises."""
+
+    def __init__(self, stats: ReadStats) -> None:
+        self.stats = stats
+        #: The first `session_meta` line: who the thread is.
+        self.meta: SessionMeta | None = None
+        #: The newest that a `session_meta` line of this thread tells.
+        self.git: Git | None = None
+        #: When that line was written.
+        self.first_ms: int | None = None
+        # Where `"type"` stood in the line looked at last; in the next it most often stands there again.
+        self._type_at = 0
+
+    def items(self, lines: list[bytes], line_no: int) -> Iterator[Item]:
+        """The items of `lines`, of which the first has the number `line_no`."""
+        for number, line in enumerate(lines, line_no):
+            if self._skips(line):
+                continue
+            if (item := self.item(line, number)) is not None:
+                self.stats.kept += 1
+                yield item
+
+    def joined(self, lines: list[bytes]) -> bytes:
+        """The same items, but only their `raw`, with commas between; at a fraction of the cost."""
+        texts: list[bytes] = []
+        plain: list[bytes] = []
+        for line in lines:
+            if self._skips(line):
+                continue
+            if self._is_plain(line):
+                plain.append(line)
+            elif (item := self.item(line, 0)) is not None:
+                self.stats.kept += 1
+                texts += (self._payloads(plain), item.raw)
+                plain = []
+        texts.append(self._payloads(plain))
+        return b",".join(filter(None, texts))
+
+    def _skips(self, text: bytes) -> bool:
+        """True of most lines that hold nothing for memory. Never true of another."""
+        return text.startswith(_PASSED_OVER, self._type_at) and text.startswith(_TIMESTAMP) and text[-2:] == b"}\n"
+
+    def _is_plain(self, text: bytes) -> bool:
+        """True of most items that are kept whole if neither tag is in them. Never true of another."""
+        if not (text.startswith(_ITEM, self._type_at) and text.startswith(_TIMESTAMP)):
+            return False
+        start = self._type_at + len(_ITEM)
+        if text[start : text.find(b'"', start)] in _KEPT_BUT_MESSAGES:
+            return True
+        message = _MESSAGE.match(text, start)
+        return message is not None and (message[1] == b"assistant" or keeps_all_parts(text))
+
+    def _payloads(self, lines: list[bytes]) -> bytes:
+        """What stands in plain lines, with commas between. A tag or damage anywhere, and each is looked at alone."""
+        try:
+            joined = b",".join([_payload.decode(line).payload for line in lines])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._one_by_one(lines)
+        if MEMORY_TAG in joined or IMAGE_TAG in joined or _utf8(joined) is not joined:
+            return self._one_by_one(lines)
+        self.stats.kept += len(lines)
+        return joined
+
+    def _one_by_one(self, lines: list[bytes]) -> bytes:
+        items = [item.raw for line in lines if (item := self.item(line, 0)) is not None]
+        self.stats.kept += len(items)
+        return b",".join(items)
+
+    def item(self, text: bytes, line_no: int) -> Item | None:
+        """What memory keeps of a line; None for most."""
+        start = _START.match(text)
+        if start is None:
+            return None if not text or text.isspace() else self._decoded(text, line_no)
+        time, kind, role, line = start.groups()
+        self._type_at = start.start("line") - len(_TYPE) if kind is None else start.start("kind") - len(_ITEM)
+        if kind is None:
+            if line not in _OTHER_LINES:
+                return self._decoded(text, line_no)
+            self._pass_over(text)
+            return None
+        if kind in _DROPPED_KINDS or role in _DROPPED_ROLES:
+            self._pass_over(text)
+            return None
+        known = _KEPT_KINDS.get(kind)
+        if known is None or (known == "message" and role is None):
+            return self._decoded(text, line_no)
+        try:
+            payload = bytes(_payload.decode(text).payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._decoded(text, line_no)
+        if not payload.isascii():
+            payload = _utf8(payload)
+        return self._kept(payload, known, role.decode() if role is not None else None, parse_timestamp(time), line_no)
+
+    def _pass_over(self, text: bytes) -> None:
+        """Count a line that holds nothing for memory as bad if it has no end."""
+        if not text.rstrip().endswith(b"}"):
+            self._count_bad()
+
+    def _decoded(self, text: bytes, line_no: int) -> Item | None:
+        """The item of any line."""
+        try:
+            line = _line.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            repaired = _repair(text)
+            if repaired is None:
+                self._count_bad()
+                return None
+            line = repaired
+        payload = _utf8(bytes(line.payload))
+        try:
+            if line.type == "response_item":
+                head = _head.decode(payload)
+                if head.type in MEMORY_ITEMS:
+                    return self._kept(payload, head.type, head.role, _time(line), line_no)
+                if head.type not in DROPPED_ITEMS:
+                    self.stats.count_unknown(f"response_item/{head.type}")
+            elif line.type == "inter_agent_communication":
+                return self._kept(_agent_message(_sent.decode(payload)), "agent_message", None, _time(line), line_no)
+            elif line.type == "session_meta":
+                self._learn(parse_meta(payload), line)
+            elif line.type == "turn_context":
+                self.stats.last_cwd = _turn.decode(payload).cwd or self.stats.last_cwd
+            elif line.type not in OTHER_LINES:
+                self.stats.count_unknown(line.type)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self._count_bad()
+        return None
+
+    def _kept(self, raw: bytes, kind: str, role: str | None, timestamp_ms: int | None, line_no: int) -> Item | None:
+        """An item of a kind that memory keeps, unless nothing is left of it (spec §7)."""
+        if kind == "message":
+            if role in DROPPED_ROLES:
+                return None
+        else:
+            role = None
+        if role == "user" or MEMORY_TAG in raw or IMAGE_TAG in raw:
+            try:
+                cleaned, images = clean(raw, user=role == "user")
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self._count_bad()
+                return None
+            if cleaned is None:
+                return None
+            raw = cleaned
+            self.stats.images += images
+        return Item(kind, role, raw, timestamp_ms, line_no)
+
+    def _learn(self, meta: SessionMeta, line: _Line) -> None:
+        if self.meta is None:
+            self.meta = meta
+            self.first_ms = _time(line)
+        # A fork carries the lines of the thread that it was made from.
+        if meta.id == self.meta.id:
+            self.stats.memory_mode = meta.memory_mode or self.stats.memory_mode
+            self.stats.last_cwd = meta.cwd or self.stats.last_cwd
+            self.git = meta.git or self.git
+
+    def _count_bad(self) -> None:
+        if not self.stats.torn:
+            self.stats.bad_lines += 1
+
+
+def may_matter(text: bytes) -> bool:
+    """False only if the first bytes of a line say that it holds nothing for memory."""
+    start = _START.match(text)
+    if start is None:
+        return True
+    _, kind, role, line = start.groups()
+    return line not in _OTHER_LINES if kind is None else not (kind in _DROPPED_KINDS or role in _DROPPED_ROLES)
+
+
+def _time(line: _Line) -> int | None:
+    return parse_timestamp(bytes(line.timestamp)[1:-1])
+
+
+def _utf8(raw: bytes) -> bytes:
+    if raw.isascii():
+        return raw
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace").encode()
+    return raw
+
+
+def _repair(text: bytes) -> _Line | None:
+    """A second, more tolerant look: NULs of a crash before the line, bare control characters, half surrogate pairs."""
+    if len(text) > _REPAIRED_BYTES:
+        return None
+    try:
+        value = json.loads(text.lstrip(b"\0").decode("utf-8", "replace"), strict=False)
+        clean = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return _line.decode(clean.encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _agent_message(sent: _Sent) -> bytes:
+    """The `agent_message` item that a message between agents stands for; what is encrypted tells nobody anything."""
+    text = sent.content
+    if sent.encrypted_content:
+        kind = "NEW_TASK" if sent.trigger_turn else "MESSAGE"
+        text = f"{kind} from {sent.author} to {sent.recipient}: [encrypted: {len(sent.encrypted_content)} bytes]"
+    return msgspec.json.encode(
+        {
+            "type": "agent_message",
+            "author": sent.author,
+            "recipient": sent.recipient,
+            "content": [{"type": "input_text", "text": text}],
+        }
+    )
