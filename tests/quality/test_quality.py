@@ -10,9 +10,9 @@ from tests.quality.score import Scored, figures, report, scenario_paths, score
 
 SETS = sorted((Path(__file__).parent / "sets").glob("*.toml"))
 #: What the engine reaches on `dev`, less some points: a change that costs more has to say why.
-MIN_RECALL = 0.97
-MIN_PRECISION = 0.95
-MAX_KEPT_SHARE = 0.03
+MIN_RECALL = 0.93
+MIN_PRECISION = 0.94
+MAX_KEPT_SHARE = 0.05
 
 
 @pytest.fixture(scope="module")
