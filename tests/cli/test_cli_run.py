@@ -8,9 +8,11 @@ import pty
 import select
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -143,12 +145,15 @@ def test_a_folder_narrows_what_is_extracted(environment: dict[str, str]) -> None
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_told_to_end_hands_everything_back(
+    environment: dict[str, str], tmp_path: Path, number: int, code: int
+) -> None:
     folder = tmp_path / "codex" / "sessions" / "2026" / "11" / "29"
     one = next(folder.glob("*01a2273c-0036*"))
     text = one.read_text(encoding="utf-8")
-    for number in range(400):
-        thread = f"01a2273c-0036-7133-90f0-{number:012x}"
+    for copied in range(150):
+        thread = f"01a2273c-0036-7133-90f0-{copied:012x}"
         copy = folder / f"rollout-2026-11-29T12-16-13-{thread}.jsonl"
         copy.write_text(text.replace("01a2273c-0036-7133-90f0-7698c74b216a", thread), encoding="utf-8")
     words = [sys.executable, "-m", "stillroom", "run", "--backfill", "--now", NOW]
@@ -156,10 +161,12 @@ def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(environment: dict[str, st
         until = time.monotonic() + 30
         while not (tmp_path / ".stillroom" / "memories").exists() and time.monotonic() < until:
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+    assert process.returncode == code, said
     assert "interrupted" in said
+    with closing(sqlite3.connect(tmp_path / ".stillroom" / "state.sqlite3")) as db:
+        assert db.execute("SELECT count(*) FROM jobs WHERE status = 'running'").fetchone() == (0,)
     done = stillroom("run", "--backfill", "--now", NOW, "--json", env=environment)
     assert done.returncode == 0
     assert json.loads(done.stdout)["consolidate"]["outcome"] == "consolidated"

@@ -1,7 +1,7 @@
 """The tree of commands, and what becomes of their errors.
 
 Exit codes: 0 done, or nothing to do; 1 something failed and the report says what; 2 the command line or the settings
-can't be used; 130 interrupted.
+can't be used; 130 interrupted, 143 and 129 ended by SIGTERM and SIGHUP.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 
 from stillroom import __version__
 from stillroom.cli.output import print_error
+from stillroom.cli.signals import Stopped
 from stillroom.errors import ConfigError, StillroomError
 
 app = App(
@@ -43,6 +44,12 @@ def run_command(tokens: Sequence[str]) -> int:
         print_error(str(error), hint=error.hint)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; nothing is left half done, the next run goes on from here", file=sys.stderr)
-        return 130
+        return _interrupted(130)
+    except Stopped as stopped:
+        return _interrupted(stopped.exit_code)
     return result if isinstance(result, int) else 0
+
+
+def _interrupted(exit_code: int) -> int:
+    print("interrupted; nothing is left half done, the next run goes on from here", file=sys.stderr)
+    return exit_code

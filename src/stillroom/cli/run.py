@@ -13,6 +13,7 @@ from cyclopts.validators import Number
 from stillroom.cli.moment import parse_moment
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.report import print_report
+from stillroom.cli.signals import until_stopped
 from stillroom.clock import Clock, FixedClock, SystemClock
 from stillroom.config import load_settings
 from stillroom.pipeline import Options, Trigger, encode_report, run_pipeline
@@ -73,7 +74,8 @@ def run_command(
         backfill=backfill, upgrade=upgrade, max_threads=max_threads, cwd=str(cwd.absolute()) if cwd else None
     )
     with progress_bars(wanted=not json) as listen:
-        report = asyncio.run(run_pipeline(settings, trigger=trigger, options=options, clock=clock, on_progress=listen))
+        work = run_pipeline(settings, trigger=trigger, options=options, clock=clock, on_progress=listen)
+        report = asyncio.run(until_stopped(work))
     if json:
         sys.stdout.write(encode_report(report) + "\n")
     else:
