@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import assert_never
 
 from stillroom import telemetry
@@ -16,6 +17,7 @@ from stillroom.config import Settings
 from stillroom.consolidate.job import Job, StepFailed
 from stillroom.consolidate.lease import run_under_lease
 from stillroom.consolidate.outcome import Consolidated, NoChanges, Phase2Report, Skipped
+from stillroom.handover import take
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.store import Store
 from stillroom.store.records import (
@@ -46,8 +48,14 @@ async def run_phase2(
     started = time.perf_counter()
     if await asyncio.to_thread(_has_nothing_to_do, settings, store):
         return _counted(Skipped(status="skipped_no_input"))
+
     # 1. Claim the global lock: one consolidation at a time, whoever runs.
-    claim = await asyncio.to_thread(store.claim_consolidation, worker_id=worker_id, stage=settings.stage_two)
+    def give_back(claim: ConsolidationClaimOutcome) -> None:
+        if isinstance(claim, ConsolidationClaim):
+            store.fail_consolidation(claim.ownership_token, reason="stopped as it began", retry_delay_seconds=0)
+
+    claim_lock = partial(store.claim_consolidation, worker_id=worker_id, stage=settings.stage_two)
+    claim = await take(claim_lock, give_back=give_back)
     if not isinstance(claim, ConsolidationClaim):
         return _counted(_skipped(claim))
     telemetry.count("memory.phase2", status="claimed")

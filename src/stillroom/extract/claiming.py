@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from functools import partial
 
 from stillroom.config import Settings
+from stillroom.handover import take
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
 
@@ -28,9 +30,14 @@ async def claim_rounds(
     memories, stage = settings.memories, settings.stage_one
     left = max_threads if max_threads is not None else None if backfill else memories.max_rollouts_per_startup
     seen: set[str] = set()
+
+    def release(claims: Iterable[Stage1Claim]) -> None:
+        for claim in claims:
+            store.release_stage1(claim)
+
     while left is None or left > 0:
         size = stage.max_claims_per_round if left is None else min(left, stage.max_claims_per_round)
-        claims = await asyncio.to_thread(
+        claim_round = partial(
             store.claim_stage1,
             worker_id=worker_id,
             current_thread_id=current_thread_id,
@@ -40,10 +47,10 @@ async def claim_rounds(
             backfill=backfill,
             cwd=cwd,
         )
+        claims = await take(claim_round, give_back=release)
         # A thread that comes a second time would come for ever.
         if not claims or seen.issuperset(claim.thread_id for claim in claims):
-            for claim in claims:
-                await asyncio.to_thread(store.release_stage1, claim)
+            await asyncio.to_thread(release, claims)
             return
         seen.update(claim.thread_id for claim in claims)
         left = None if left is None else left - len(claims)
