@@ -30,7 +30,7 @@ demo: $(READY)  ## distil the sessions that ship with the project into a throw-a
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
 test: $(READY)  ## the unit tests, under a minute
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2
 
 slow: $(READY)  ## the tests that take longer: kill at every step, many processes, large files
 	@$(BIN)/python -m pytest -m slow

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from stillroom.cli.app import run_command
+
 PROJECT = Path(__file__).parents[2]
 NOW = "2026-11-30T09:00:00Z"
 
@@ -81,6 +83,14 @@ def test_no_color_is_respected(environment: dict[str, str]) -> None:
     assert b"\x1b[32m" not in shown
 
 
+@pytest.fixture
+def here(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same environment for a command that runs in this process."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -90,39 +100,43 @@ def test_no_color_is_respected(environment: dict[str, str]) -> None:
     ],
 )
 def test_a_command_line_that_cannot_be_used_exits_2_and_says_why(
-    environment: dict[str, str], words: tuple[str, ...], said: str
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
 ) -> None:
-    done = stillroom(*words, env=environment)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "hint:" in done.stderr
+    assert run_command(words) == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert "hint:" in shown
 
 
-def test_bad_settings_exit_2_and_name_the_key(environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("here")
+def test_bad_settings_exit_2_and_name_the_key(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / ".stillroom").mkdir()
     (tmp_path / ".stillroom" / "config.toml").write_text("[memories]\nmax_rollouts = 3\n", encoding="utf-8")
-    done = stillroom("run", env=environment)
-    assert done.returncode == 2
-    assert "max_rollouts" in done.stderr
+    assert run_command(["run"]) == 2
+    assert "max_rollouts" in capsys.readouterr().err
 
 
-def test_a_model_without_its_key_exits_2_before_anything_is_read(environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("here")
+def test_a_model_without_its_key_exits_2_before_anything_is_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / ".stillroom").mkdir()
     settings = '[memories]\nextract_model = "openai-responses:gpt-x"\n'
     (tmp_path / ".stillroom" / "config.toml").write_text(settings, encoding="utf-8")
-    done = stillroom("run", env=environment)
-    assert done.returncode == 2
-    assert "OPENAI_API_KEY" in done.stderr
+    assert run_command(["run"]) == 2
+    assert "OPENAI_API_KEY" in capsys.readouterr().err
     assert not (tmp_path / ".stillroom" / "state.sqlite3").exists()
 
 
-def test_a_memory_folder_that_is_a_link_exits_1_and_stays_one(environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("here")
+def test_a_memory_folder_that_is_a_link_exits_1_and_stays_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".stillroom").mkdir()
     (tmp_path / ".stillroom" / "memories").symlink_to(tmp_path / "elsewhere")
-    done = stillroom("run", "--backfill", "--now", NOW, env=environment)
-    assert done.returncode == 1
-    assert "is a link" in done.stderr
+    assert run_command(["run", "--backfill", "--now", NOW]) == 1
+    assert "is a link" in capsys.readouterr().err
     assert (tmp_path / ".stillroom" / "memories").is_symlink()
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

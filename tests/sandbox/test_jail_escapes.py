@@ -16,6 +16,8 @@ from stillroom.sandbox import Jail, JailLimits, Worker
 from stillroom.sandbox.jail import find_interpreter
 from stillroom.sandbox.watch import descendants
 
+pytestmark = pytest.mark.slow  # bombs and floods take their time
+
 InJail = Callable[..., None]
 #: No other process on this machine sleeps as long.
 SLEEP = f"sleep {100_000 + os.getpid()}"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from store_samples import HOUR, save, thread
 
 from stillroom.clock import SystemClock
@@ -16,6 +17,7 @@ TOTAL = 400
 PROCESSES = 8
 
 
+@pytest.mark.slow
 def test_eight_processes_do_every_thread_once_and_never_meet_a_lock(tmp_path: Path) -> None:
     """No thread is run by two at a time, the global lock has one holder, and nobody gets "database is locked"."""
     database, held = tmp_path / "state.sqlite3", tmp_path / "held"

@@ -448,6 +448,7 @@ def killed_at(house: House, number: int) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 99
 
 
+@pytest.mark.slow
 def test_killed_at_every_step_recovery_leaves_the_old_folder_or_the_new(tmp_path: Path) -> None:
     names = steps(tmp_path / "steps")
     assert len(names) == 6 + 2 * len(WRITTEN) + len(DELETED) + 3, names
@@ -476,6 +477,7 @@ def test_killed_at_every_step_recovery_leaves_the_old_folder_or_the_new(tmp_path
     assert names[turn] == "journal kept" and set(outcomes[turn:]) == {"new"}
 
 
+@pytest.mark.slow
 def test_an_edit_between_a_crash_and_its_recovery_is_kept(tmp_path: Path) -> None:
     names = steps(tmp_path / "steps")
     for number, name in enumerate(names):
