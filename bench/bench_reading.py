@@ -1,9 +1,11 @@
-"""Reading and rendering a rollout, paired with the loop that one would write by hand with `json`.
+"""Reading, filtering, redacting and rendering a rollout, paired with the loop that one would write by hand with `json`.
 
-    python bench/bench_reading.py             # throughput, a minute
-    python bench/bench_reading.py --large     # also peak memory on 2 GB with lines of 43 MB (Linux)
+    python bench/bench_reading.py             # a few minutes, 2 GB of disk
+    python bench/bench_reading.py --quick     # without the 200 MB and the 2 GB
 
-The file is the example sessions over and over: about half of its bytes are records that memory does not keep.
+MB of the file a second of CPU on one core, medians of paired rounds. Both sides redact with the same function and cut
+to the same limit, 150,000 tokens. `lines` are the recorded example sessions over and over: lines of 700 bytes, of which
+memory keeps a third. `long items` are made-up sessions of which it keeps nearly everything.
 """
 
 from __future__ import annotations
@@ -19,22 +21,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stillroom.rollouts.policy import MEMORY_ITEMS
-from stillroom.rollouts.render import render_string
+from stillroom.rollouts.redact import redact
+from stillroom.rollouts.render import render_texts
 from stillroom.rollouts.stream import open_items
 from stillroom.rollouts.truncate import middle_truncate
+from stillroom.testing.sessions import sample_rollout
 
 ROOT = Path(__file__).parents[1]
 MAX_LINE_BYTES = 8 * 1024 * 1024
+TOKEN_LIMIT = 150_000
 ROUNDS = 5
+#: Small files are read many times for one measurement.
+MEASURED_BYTES = 8_000_000
 
 
-def same(text: str) -> str:
-    """Stands for redaction, which is measured alone."""
-    return text
-
-
-def by_hand(path: Path, token_limit: int) -> int:
-    """Decode every line, keep what memory keeps, serialise, cut."""
+def by_hand(path: Path) -> int:
+    """Decode every line, keep what memory keeps, serialise, redact, cut."""
     items = []
     with path.open(encoding="utf-8") as file:
         for text in file:
@@ -46,35 +48,41 @@ def by_hand(path: Path, token_limit: int) -> int:
                 continue
             items.append(item)
     text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
-    return len(middle_truncate(same(text), token_limit))
+    if len(text) > 8 * TOKEN_LIMIT:  # redacting what is cut away would be no fair loop
+        text = text[: 4 * TOKEN_LIMIT] + text[-4 * TOKEN_LIMIT :]
+    return len(middle_truncate(redact(text), TOKEN_LIMIT))
 
 
-def stillroom(path: Path, token_limit: int) -> int:
+def stillroom(path: Path) -> int:
     with open_items(path, max_line_bytes=MAX_LINE_BYTES) as items:
-        return len(render_string(items, token_limit=token_limit, redact=same).text)
+        return len(render_texts(items.texts(), token_limit=TOKEN_LIMIT, redact=redact).text)
 
 
-def rate(run: Callable[[Path, int], int], path: Path, token_limit: int) -> float:
+def rate(run: Callable[[Path], int], path: Path) -> float:
     """MB of file a second of CPU."""
+    size = path.stat().st_size
+    times = max(MEASURED_BYTES // size, 1)
     start = time.process_time()
-    run(path, token_limit)
-    return path.stat().st_size / 1e6 / (time.process_time() - start)
+    for _ in range(times):
+        run(path)
+    return times * size / 1e6 / (time.process_time() - start)
 
 
-def throughput(folder: Path, megabytes: int) -> None:
-    once = b"".join(path.read_bytes() for path in sorted((ROOT / "examples/codex-home").rglob("*.jsonl")))
-    path = folder / "rollout.jsonl"
-    path.write_bytes(once * (megabytes * 1_000_000 // len(once)))
-    for label, limit in (("uncut", 10**9), ("middle cut away", 150_000)):
-        ours, theirs = [], []
-        for _ in range(ROUNDS):  # in turns, so that other load on the machine meets both
-            ours.append(rate(stillroom, path, limit))
-            theirs.append(rate(by_hand, path, limit))
-        pairs = [a / b for a, b in zip(ours, theirs, strict=True)]
-        print(
-            f"{label:16} {path.stat().st_size / 1e6:4.0f} MB   stillroom {statistics.median(ours):4.0f} MB/s"
-            f"   json.loads loop {statistics.median(theirs):4.0f} MB/s   ratio {statistics.median(pairs):.1f}"
-        )
+def row(case: str, path: Path) -> None:
+    stillroom(path)  # compiles what is compiled once a process
+    ours, theirs = [], []
+    for _ in range(ROUNDS):  # in turns, so that other load on the machine meets both
+        ours.append(rate(stillroom, path))
+        theirs.append(rate(by_hand, path))
+    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+    print(f"| {case} | {statistics.median(ours):.0f} | {statistics.median(theirs):.0f} | {ratio:.1f} |", flush=True)
+
+
+def repeated(source: bytes, path: Path, size: int) -> Path:
+    with path.open("wb") as file:
+        for _ in range(size // len(source)):
+            file.write(source)
+    return path
 
 
 def write_large(path: Path, *, lines: int, line_bytes: int) -> None:
@@ -92,35 +100,55 @@ def write_large(path: Path, *, lines: int, line_bytes: int) -> None:
                 file.write(head + b'{"type":"function_call_output","call_id":"c","output":"' + text + b'"}}\n')
 
 
-def memory(folder: Path) -> None:
-    path = folder / "large.jsonl"
-    write_large(path, lines=47, line_bytes=43_000_000)
-    code = f"""
-import time
+LARGE = """
+import sys, time
 from pathlib import Path
-from stillroom.rollouts.render import render_string
-from stillroom.rollouts.stream import open_items
+from bench.bench_reading import stillroom
 start = time.process_time()
-with open_items(Path({str(path)!r}), max_line_bytes={MAX_LINE_BYTES}) as items:
-    rendered = render_string(items, token_limit=150_000, redact=lambda text: text)
-status = Path("/proc/self/status").read_text()  # `ru_maxrss` would begin at the parent's size
-peak = int(status.partition("VmHWM:")[2].split()[0]) // 1024
-print(items.stats)
+stillroom(Path(sys.argv[1]))
 seconds = time.process_time() - start
-print(f"{{items.stats.bytes / 1e6:.0f}} MB in {{seconds:.1f}} s CPU, peak {{peak}} MB; {{rendered.note}}")
+status = Path("/proc/self/status").read_text()  # `ru_maxrss` would begin at the parent's size
+print(int(status.partition("VmHWM:")[2].split()[0]) // 1024, seconds)
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=600, env={"PYTHONPATH": str(ROOT / "src")})
+
+
+def large(path: Path) -> None:
+    write_large(path, lines=47, line_bytes=43_000_000)
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE, str(path)],
+        check=True,
+        timeout=600,
+        env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    peak, seconds = done.stdout.split()
+    size = path.stat().st_size / 1e6
+    print(f"| 2 GB, lines of 43 MB (peak {peak} MB of memory) | {size / float(seconds):.0f} | – | – |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=100)
-    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        throughput(Path(folder), options.megabytes)
-        if options.large:
-            memory(Path(folder))
+    recorded = b"".join(path.read_bytes() for path in sorted((ROOT / "examples/codex-home").rglob("*.jsonl")))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        small = sample_rollout(folder / "a", size_bytes=61_000)
+        long_items = sample_rollout(folder / "b", size_bytes=560_000)
+        print("| case | stillroom MB/s | `json.loads` loop MB/s | ratio |\n|---|---:|---:|---:|")
+        row("lines, 2.5 MB, uncut", repeated(recorded, folder / "lines.jsonl", 2_500_000))
+        row("long items, 61 kB, uncut", small)
+        row("long items, 560 kB, uncut", long_items)
+        if not options.quick:
+            row("lines, 200 MB, the middle cut away", repeated(recorded, folder / "big.jsonl", 200_000_000))
+            row(
+                "long items, 200 MB, the middle cut away",
+                repeated(long_items.read_bytes(), folder / "big.jsonl", 200_000_000),
+            )
+            (folder / "big.jsonl").unlink()
+            if sys.platform == "linux":
+                large(folder / "large.jsonl")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class _Line(msgspec.Struct):
     timestamp: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Payload(msgspec.Struct):
+class _Payload(msgspec.Struct, gc=False):
     payload: msgspec.Raw
 
 
@@ -92,7 +92,7 @@ class Records:
     def items(self, lines: list[bytes], line_no: int) -> Iterator[Item]:
         """The items of `lines`, of which the first has the number `line_no`."""
         for number, line in enumerate(lines, line_no):
-            if self._skips(line):
+            if line.startswith(_PASSED_OVER, self._type_at) and line.startswith(_TIMESTAMP) and line[-2:] == b"}\n":
                 continue
             if (item := self.item(line, number)) is not None:
                 self.stats.kept += 1
@@ -103,35 +103,25 @@ class Records:
         texts: list[bytes] = []
         plain: list[bytes] = []
         for line in lines:
-            if self._skips(line):
-                continue
-            if self._is_plain(line):
-                plain.append(line)
-            elif (item := self.item(line, 0)) is not None:
+            if line.startswith(_TIMESTAMP):
+                if line.startswith(_ITEM, self._type_at):
+                    if _is_plain(line, self._type_at + len(_ITEM)):
+                        plain.append(line)
+                        continue
+                elif line.startswith(_PASSED_OVER, self._type_at) and line[-2:] == b"}\n":
+                    continue
+            if (item := self.item(line, 0)) is not None:
                 self.stats.kept += 1
                 texts += (self._payloads(plain), item.raw)
                 plain = []
         texts.append(self._payloads(plain))
         return b",".join(filter(None, texts))
 
-    def _skips(self, text: bytes) -> bool:
-        """True of most lines that hold nothing for memory. Never true of another."""
-        return text.startswith(_PASSED_OVER, self._type_at) and text.startswith(_TIMESTAMP) and text[-2:] == b"}\n"
-
-    def _is_plain(self, text: bytes) -> bool:
-        """True of most items that are kept whole if neither tag is in them. Never true of another."""
-        if not (text.startswith(_ITEM, self._type_at) and text.startswith(_TIMESTAMP)):
-            return False
-        start = self._type_at + len(_ITEM)
-        if text[start : text.find(b'"', start)] in _KEPT_BUT_MESSAGES:
-            return True
-        message = _MESSAGE.match(text, start)
-        return message is not None and (message[1] == b"assistant" or keeps_all_parts(text))
-
     def _payloads(self, lines: list[bytes]) -> bytes:
         """What stands in plain lines, with commas between. A tag or damage anywhere, and each is looked at alone."""
         try:
-            joined = b",".join([_payload.decode(line).payload for line in lines])
+            decode = _payload.decode
+            joined = b",".join([decode(line).payload for line in lines])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._one_by_one(lines)
         if MEMORY_TAG in joined or IMAGE_TAG in joined or _utf8(joined) is not joined:
@@ -237,6 +227,14 @@ class Records:
     def _count_bad(self) -> None:
         if not self.stats.torn:
             self.stats.bad_lines += 1
+
+
+def _is_plain(text: bytes, kind_at: int) -> bool:
+    """True of most items that are kept whole if neither tag is in them. Never true of another."""
+    if text[kind_at : text.find(b'"', kind_at)] in _KEPT_BUT_MESSAGES:
+        return True
+    message = _MESSAGE.match(text, kind_at)
+    return message is not None and (message[1] == b"assistant" or keeps_all_parts(text))
 
 
 def may_matter(text: bytes) -> bool:

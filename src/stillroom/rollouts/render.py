@@ -38,7 +38,7 @@ def render_texts(
         opening = b","
     ends.add(b"]" if opening == b"," else b"[]")
     if not ends.apart:
-        whole = redact(_text(bytes(ends.head) + ends.tail_bytes()))
+        whole = redact(_text(ends.whole()))
         return _rendered(middle_truncate(whole, token_limit), whole=whole, source_bytes=ends.total)
     head = redact(_text(ends.head[: floor_boundary(ends.head, len(ends.head))])).encode()
     last = ends.tail_bytes()
@@ -79,6 +79,9 @@ class _Ends:
     def apart(self) -> bool:
         """Whether there is a middle that belongs to neither end; said by the length alone, however the pieces fell."""
         return self.total > self._head_room + self.tail_room
+
+    def whole(self) -> bytes:
+        return b"".join((self.head, *self._tail))
 
     def tail_bytes(self) -> bytes:
         return b"".join(self._tail)
