@@ -270,10 +270,14 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
             if asked and following is not None and following.edited and not referents.offers(turn):
                 carried = [s for s in found.said if s.turn == turn.number and s.text not in used]
             continue
-        before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]] or carried
+        before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]]
+        before = [s for s in before if s.text not in used and s.tone != "hypothesis"]
+        causes = _explanation(before or carried, frozenset(), ())
         carried = []
-        causes = [s for s in _explanation(before, frozenset(), ()) if s.text not in used]
-        seen = any(s.discovery or s.confirmed or s.score >= 1 for s in causes)
+        looked = (
+            any(isinstance(step, Ran) and not step.edits for step in turn.steps[: causes[0].step]) if causes else False
+        )
+        seen = any(s.discovery or s.confirmed or s.score >= 1 or (looked and _says_more(s)) for s in causes)
         if not causes or not (symptom or seen):
             continue
         passed = [s for s in _steps(turn) if not s.failed and s.step > edits[-1]]

@@ -196,8 +196,10 @@ def _refuted(said: Statement, heard: Heard, disproved: list[Statement]) -> bool:
         return True
     return said.tone != "disproved" and any(
         (d.turn, d.step) > (said.turn, said.step)
-        and words.overlap(d.content, said.content) >= 0.5
-        and words.weight(d.content & said.content) >= 1.5
+        and (
+            (said.guess and words.weight(d.content & said.content) >= 1)
+            or (words.overlap(d.content, said.content) >= 0.5 and words.weight(d.content & said.content) >= 1.5)
+        )
         for d in disproved
     )
 
