@@ -12,7 +12,7 @@ from stillroom.offline.session.implied import implied
 from stillroom.offline.session.outcome import Outcome
 from stillroom.offline.session.wishes import Wish
 from stillroom.offline.sizes import LINE_CHARS, MAX_KEYWORDS, MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
-from stillroom.offline.text.words import identifiers, shorten, unique
+from stillroom.offline.text.words import content, identifiers, shorten, unique, weight
 
 _VERBS = {"rule": "asked", "correction": "corrected", "preference": "asked", "decision": "decided", "fact": "said"}
 
@@ -113,7 +113,8 @@ def _wish_line(task: TaskNotes) -> Callable[[Wish], str]:
         verb = _VERBS[wish.kind]
         quote = f'"{wish.quote}"'
         if wish.about.startswith("agreed to "):
-            text = f"the user {wish.about}: {quote}"
+            # A bare yes is no words to keep.
+            text = f"the user {wish.about}: {quote}" if weight(content(wish.quote)) >= 2 else f"the user {wish.about}"
         elif wish.about:
             text = f"{wish.about}, the user {verb}: {quote}"
         else:

@@ -6,6 +6,7 @@ only break ties.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -247,6 +248,14 @@ def _says_more(said: Statement) -> bool:
     return words.weight(said.content) >= 8
 
 
+def _lasting_part(symptom: str, spoken: tuple[str, ...]) -> str:
+    """A symptom without the clauses that are true only now."""
+    clauses = re.split(r"(?<=[,;，；、])\s*", symptom)
+    return "".join(
+        c if c.endswith(("，", "；", "、")) else c + " " for c in clauses if not cues.has("perishable", c, spoken)
+    ).strip(" ,;，；、")
+
+
 def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: Heard) -> list[Failure]:
     """Faults that the user told of and no command showed: explained right before an edit that stayed."""
     used = {cause.text for failure in known for cause in failure.causes}
@@ -265,14 +274,17 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
             i for i, step in enumerate(turn.steps) if isinstance(step, Ran) and step.ok is not False and step.edits
         ]
         if not edits:
-            following = turns[turn.number + 1] if turn.number + 1 < len(turns) else None
-            asked = symptom and turn.runs and turn.number not in heard.contradicted
-            if asked and following is not None and following.edited and not referents.offers(turn):
-                carried = [s for s in found.said if s.turn == turn.number and s.text not in used]
+            # The fix may come a message or two later, when the user has said go.
+            told_off = bool(referents.offers(turn) or referents.question(turn))
+            here = [
+                s for s in found.said if s.turn == turn.number and s.text not in used and not (told_off and s.closing)
+            ]
+            if symptom and turn.runs and turn.number not in heard.contradicted and here:
+                carried = here
             continue
         before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]]
         before = [s for s in before if s.text not in used and s.tone != "hypothesis"]
-        causes = _explanation(before or carried, frozenset(), ())
+        causes = _explanation(before or [s for s in carried if turn.number - s.turn <= 3], frozenset(), ())
         carried = []
         looked = (
             any(isinstance(step, Ran) and not step.edits for step in turn.steps[: causes[0].step]) if causes else False
@@ -286,7 +298,9 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
             Failure(
                 turn=turn.number,
                 step=causes[0].step,
-                reported=words.shorten(symptom or (turn.sentences[0] if turn.sentences else ""), 200),
+                reported=words.shorten(
+                    _lasting_part(symptom, turn.spoken) or symptom or (turn.sentences[0] if turn.sentences else ""), 200
+                ),
                 causes=tuple(causes),
                 files=tuple(dict.fromkeys(paths)),
                 passed=passed[-1].part if passed else "",

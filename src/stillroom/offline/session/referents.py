@@ -11,6 +11,20 @@ from stillroom.offline.text import sentences, words
 from stillroom.rollouts.events import Ran
 
 _LABEL = r"[1-9]|[A-Ea-e]"
+_SIGNS = {
+    "①": "1",
+    "②": "2",
+    "③": "3",
+    "④": "4",
+    "甲": "1",
+    "乙": "2",
+    "丙": "3",
+    "一": "1",
+    "二": "2",
+    "三": "3",
+    "四": "4",
+}
+_SIGNED = re.compile(r"([①②③④]|[甲乙丙](?=[、.：:）)]))[、.：:）)]?\s*([^①②③④\n]{3,200}?)(?=[。.；;\n]|[①②③④]|$)")
 _LISTED = re.compile(
     rf"^[ \t]*(?:[-*•][ \t]*)?(?:\*\*)?(?:(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|案|옵션)[ \t]*)?"
     rf"[(（]?({_LABEL}|[一二三四])(?:\*\*)?[.)）:：、][ \t]*(?:\*\*)?(.{{3,300}}?)[ \t]*$",
@@ -24,9 +38,9 @@ _INLINE = re.compile(
 )
 _PICKS = {
     1: r"first|former|1st|erste[nrs]?|primer[ao]?|premi[eè]re?|primeir[ao]|перв\w+|第一|最初の|一つ目|1つ目|"
-    r"첫\s?번째|前者",
-    2: r"second|2nd|zweite[nrs]?|segund[ao]|deuxi[eè]me|seconde?|втор\w+|第二|二つ目|2つ目|두\s?번째",
-    3: r"third|3rd|dritte[nrs]?|tercer[ao]?|troisi[eè]me|terceir[ao]|трет\w+|第三|三つ目|3つ目|세\s?번째",
+    r"첫\s?(?:번째|째)|前者",
+    2: r"second|2nd|zweite[nrs]?|segund[ao]|deuxi[eè]me|seconde?|втор\w+|第二|二つ目|2つ目|(?:두\s?번째|둘째)",
+    3: r"third|3rd|dritte[nrs]?|tercer[ao]?|troisi[eè]me|terceir[ao]|трет\w+|第三|三つ目|3つ目|(?:세\s?번째|셋째)",
     -1: r"latter|last (?:one|option)|letzte[nrs]?|[uú]ltim[ao]|derni[eè]re?|последн\w+|后者|後者|最后一个|마지막",
 }
 _LED = re.compile(
@@ -97,6 +111,26 @@ def picked(turn: Turn, answer: str) -> str:
     return ""
 
 
+def named(turn: Turn, answer: str) -> str:
+    """The sentence of the last message that a word or two of an answer names ("swap")."""
+    own = words.content(answer)
+    if not own or words.weight(own) > 2 or not turn.last_reply:
+        return ""
+    return next((s for s in _said(turn) if own <= words.content(s) and not s.endswith(("?", "？"))), "")
+
+
+def paired(turn: Turn, answer: str) -> str:
+    """Numbered questions with the numbered answers that `answer` gives them; "" if it gives none."""
+    asked = [
+        (label, text) for label, text in _options(turn.last_reply) if text.endswith(("?", "？")) and label.isdigit()
+    ]
+    if len(asked) < 2:
+        return ""
+    parts = re.split(r"(?:^|(?<=[\s,;，；、。.]))([1-9])[\s.):：、）]+", answer)
+    given = dict(zip(parts[1::2], parts[2::2], strict=False))
+    return "; ".join(f"{text} {given[label].strip(' ,;.')}" for label, text in asked if label in given)
+
+
 def question(turn: Turn) -> str:
     """The question that the assistant ended `turn` with; "" if it asked none."""
     asked = [s for s in _said(turn)[-4:] if s.endswith(("?", "？"))]
@@ -147,8 +181,9 @@ def _said(turn: Turn) -> list[str]:
 
 
 def _options(reply: str) -> list[tuple[str, str]]:
-    numerals = {"一": "1", "二": "2", "三": "3", "四": "4"}
-    found = [(numerals.get(m[1], m[1].upper()), plain(m[2])) for m in _LISTED.finditer(reply)]
+    found = [(_SIGNS.get(m[1], m[1].upper()), plain(m[2])) for m in _LISTED.finditer(reply)]
+    if len(found) < 2:
+        found = [(_SIGNS[m[1]], plain(m[2])) for m in _SIGNED.finditer(reply)]
     if len(found) < 2:
         found = [(m[1].upper(), plain(m[2])) for m in _INLINE.finditer(reply)]
     return found

@@ -22,6 +22,13 @@ _TRAILING = 7.0
 """A sentence up to this that follows a wish, and is nothing of its own, goes on with it."""
 
 
+_HANDED_ON = re.compile(
+    r"(?:wrote|writes|says|said|told me|schrieb|schreibt|sagte?|meint|écrit|dit|escribió|dice|dijo|escreveu|disse|diz"
+    r"|написал\w*|пишет|сказал\w*|写道|说|言って|書いて|썼|라고)\s*[:：,]?\s*[\"“«「„'][^\"”»」]{15,}",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """One thing the user said that outlives the session."""
@@ -149,7 +156,11 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         return None
     if cues.has("perishable", quote, spoken) and not _is_lasting(cues.without("remember", quote, spoken), spoken):
         return None
-    if _is_question(quote, spoken) and not (standing and cues.has("polite", quote, spoken)):
+    reproach = before is not None and bool(turn.runs) and cues.has("reproach", quote, spoken)
+    asks_for = standing and cues.has("polite", quote, spoken)
+    if _is_question(quote, spoken) and not asks_for and not (reproach and _own_weight(quote, spoken) >= 3):
+        return None
+    if _quotes_another(quote):
         return None
     own = words.content(quote)
     weight = _own_weight(quote, spoken)
@@ -158,7 +169,8 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         or cues.has("instead", quote, spoken)
         or (bool(_numbers(quote)) and cues.has("mindchange", quote, spoken))
     )
-    kind = _kind(quote, turn, corrects=corrects, changes=changes, standing=standing)
+    reproachful = reproach and _is_question(quote, spoken)
+    kind = _kind(quote, turn, corrects=corrects or reproachful, changes=changes, standing=standing)
     if kind is None or not own:
         return None
     if passing and not standing and not (kind == "decision" and _is_parked(quote, spoken)):
@@ -233,6 +245,11 @@ def _states(quote: str, spoken: tuple[str, ...]) -> bool:
     if cues.has("personal", quote, spoken):
         return named and own >= 3
     return own >= (3 if named else 4)
+
+
+def _quotes_another(quote: str) -> bool:
+    """Whether a sentence hands on what somebody else said."""
+    return _HANDED_ON.search(quote) is not None
 
 
 def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bool:
@@ -366,7 +383,9 @@ def _agreement(turn: Turn, before: Turn) -> Wish | None:
     opening = turn.sentences[0]
     if _rejects(turn) or not turn.steps:
         return None
+    pairs = referents.paired(before, turn.text)
     picked = referents.picked(before, opening) if words.weight(words.content(opening)) <= 8 else ""
+    picked = pairs or picked or ("" if cues.opens("approval", opening, spoken) else referents.named(before, opening))
     agrees = cues.opens("approval", opening, spoken) > 0
     offered = picked or (referents.proposal(before) if agrees else "")
     if not offered:
@@ -382,16 +401,23 @@ def _agreement(turn: Turn, before: Turn) -> Wish | None:
     )
 
 
+def _asked_by_user(before: Turn) -> list[str]:
+    """The user's own question, when the assistant answered it with one."""
+    last = before.sentences[-1] if before.sentences else ""
+    return [last] if last.endswith(("?", "？")) else []
+
+
 def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
     """A short answer to what the assistant had asked ("own queue"). A yes or no to it says nothing lasting."""
     spoken = turn.spoken
     asked = referents.question(before)
     own = words.content(opening)
-    if not asked or referents.is_process(asked, spoken) or not own or words.weight(own) > _LEANING:
+    beyond = _own_weight(opening, spoken)
+    if not asked or not own or words.weight(own) > _LEANING:
         return None
-    if any(cues.opens(kind, opening, spoken) for kind in ("approval", "thanks", "request")) or _is_question(
-        opening, spoken
-    ):
+    if (referents.is_process(asked, spoken) or cues.opens("approval", opening, spoken)) and beyond < _BARE:
+        return None
+    if any(cues.opens(kind, opening, spoken) for kind in ("thanks", "request")) or _is_question(opening, spoken):
         return None
     if cues.has("perishable", opening, spoken):
         return None
@@ -399,7 +425,7 @@ def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
         turn=turn.number,
         kind="decision",
         quote=words.shorten(opening, QUOTE_CHARS),
-        about=f"asked “{words.shorten(asked, 240)}”",
+        about=f"asked “{words.shorten(' '.join([*_asked_by_user(before), asked]), 240)}”",
         subject=own | words.content(asked),
     )
 
