@@ -151,6 +151,16 @@ def test_an_empty_home_is_fine(environment: dict[str, str], tmp_path: Path) -> N
     done = stillroom("run", env={**environment, "CODEX_HOME": str(tmp_path / "nowhere")})
     assert done.returncode == 0
     assert "sessions      0 found" in done.stderr
+    assert f"there is no `{tmp_path / 'nowhere'}`" in done.stderr
+
+
+def test_people_are_told_why_the_rest_was_left(environment: dict[str, str]) -> None:
+    first = stillroom("run", "--now", NOW, env=environment)
+    assert "left          4 for the next pass" in first.stderr
+    early = stillroom("run", "--now", "2026-11-29T13:00:00Z", "--home", environment["HOME"] + "/h", env=environment)
+    assert "left          6 active in the last 6 h" in early.stderr
+    late = stillroom("run", "--now", "2027-01-29T13:00:00Z", env=environment)
+    assert "left          4 older than 10 days (--backfill takes them)" in late.stderr
 
 
 def test_a_folder_narrows_what_is_extracted(environment: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ from stillroom.clock import FixedClock
 from stillroom.config import Memories
 from stillroom.errors import StoreError
 from stillroom.store import RetryBackoff, RetryExhausted, Running, Stage1Claim, Store, UpToDate
+from stillroom.store.records import ThreadsLeft
 
 WATERMARK = NOW - DAY
 
@@ -373,3 +374,42 @@ def test_reopening_leaves_a_running_job_alone(store: Store) -> None:
     assert store.finish_stage1(taken, None, engine="openai:x")
     assert claim(store) == []
     assert store.stage1_outputs() == []
+
+
+def left(store: Store, *, backfill: bool = False, current: str | None = None, cwd: str | None = None) -> ThreadsLeft:
+    return store.count_left(current_thread_id=current, memories=Memories(), backfill=backfill, cwd=cwd)
+
+
+def test_every_thread_that_is_left_has_its_reason(store: Store) -> None:
+    extract(store, "done")
+    save(
+        store,
+        thread("fresh", updated_at=NOW - HOUR),
+        thread("old", updated_at=NOW - 11 * DAY),
+        thread("off", mode="disabled"),
+        thread("put-away", archived=True),
+        thread("script", source="exec"),
+        thread("silent", preview=""),
+        thread("me"),
+    )
+    expected = ThreadsLeft(not_idle=1, too_old=1, switched_off=1, archived=1, not_interactive=2, current=1)
+    assert left(store, current="me") == expected
+    assert left(store, current="me", cwd="/elsewhere") == ThreadsLeft()
+    assert left(store, current="me", backfill=True) == msgspec.structs.replace(expected, too_old=0, waiting=1)
+
+
+def test_a_thread_is_left_to_who_holds_it_to_a_pause_and_in_the_end_for_good(store: Store, clock: FixedClock) -> None:
+    save(store, thread("a"))
+    assert left(store) == ThreadsLeft(waiting=1)
+    (taken,) = claim(store)
+    assert left(store) == ThreadsLeft(running=1)
+    fail(store, taken)
+    assert left(store) == ThreadsLeft(retry_later=1)
+    clock.advance(seconds=HOUR)
+    assert left(store) == ThreadsLeft(waiting=1)
+    for _ in range(2):
+        fail(store, try_claim(store, "a"))
+        clock.advance(seconds=HOUR)
+    assert left(store) == ThreadsLeft(given_up=1)
+    save(store, thread("a", updated_at=NOW - DAY + 1))
+    assert left(store) == ThreadsLeft(waiting=1)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import assert_never
 
 from stillroom.cli.output import console
-from stillroom.config import Settings
+from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
 from stillroom.extract.outcome import Failed as ThreadFailed
 from stillroom.extract.outcome import Phase1Report
 from stillroom.pipeline import PipelineReport
+from stillroom.store.records import ThreadsLeft
 
 _SKIPPED = {
     "feature_off": "memories are switched off (`memories.enabled = false`)",
@@ -36,6 +38,9 @@ def _lines(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
     if report.threads:
         threads = report.threads
         yield None, f"sessions      {threads.total:,} found, {threads.found:,} new or changed"
+        if not threads.total:
+            for source in settings.sources:
+                yield "yellow", f"              {_looked_in(source)}"
         for broken in threads.broken[:_FAILURES_TOLD]:
             yield "yellow", f"              can't read {broken.path}: {broken.reason}"
         if len(threads.broken) > _FAILURES_TOLD:
@@ -55,13 +60,22 @@ def _lines(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
         return
     if report.extract:
         yield from _phase1(report.extract)
+        if told := _left(report.extract.left, settings):
+            yield None, f"left          {told}"
     if report.consolidate:
         yield from _phase2(report.consolidate, settings)
 
 
+def _looked_in(source: Source) -> str:
+    root = Path(source.root).expanduser()
+    if not root.is_dir():
+        return f"there is no `{root}`: set `CODEX_HOME`, or `[[sources]]` in `config.toml`"
+    return f"`{root}` holds none"
+
+
 def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
     if not report.claimed:
-        yield None, "extracted     nothing: no finished session is new"
+        yield None, "extracted     nothing" + ("" if _is_left(report.left) else ": no session is new")
         return
     yield (
         None,
@@ -78,6 +92,27 @@ def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
     failures = Counter(outcome.reason for outcome in report.outcomes if isinstance(outcome, ThreadFailed))
     for reason, count in failures.most_common(_FAILURES_TOLD):
         yield "red", f"              {count:,} failed: {reason}"
+
+
+def _left(left: ThreadsLeft, settings: Settings) -> str:
+    memories = settings.memories
+    reasons = (
+        (left.waiting, "for the next pass"),
+        (left.not_idle, f"active in the last {memories.min_rollout_idle_hours} h"),
+        (left.too_old, f"older than {memories.max_rollout_age_days} days (--backfill takes them)"),
+        (left.running, "with another pass, or one that was killed (its lease ends within the hour)"),
+        (left.retry_later, "failed, tried again later"),
+        (left.given_up, "failed too often"),
+        (left.current, "that started this pass"),
+        (left.switched_off, "not to be remembered"),
+        (left.archived, "archived"),
+        (left.not_interactive, "without a person (exec, sub-agents, empty)"),
+    )
+    return ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
+
+
+def _is_left(left: ThreadsLeft) -> bool:
+    return any((left.waiting, left.not_idle, left.too_old, left.running, left.retry_later, left.given_up))
 
 
 def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | None, str]]:

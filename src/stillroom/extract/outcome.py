@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from stillroom.spending import Usage
+from stillroom.store.records import ThreadsLeft
 
 _Counts = TypeVar("_Counts", bound=msgspec.Struct)
 
@@ -83,10 +84,12 @@ class Phase1Report(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     read: ReadTotals = ReadTotals()
     duration_ms: int = 0
+    #: Why the others were left.
+    left: ThreadsLeft = ThreadsLeft()
     outcomes: tuple[ThreadOutcome, ...] = ()
 
 
-def make_report(outcomes: Sequence[ThreadOutcome], *, engine: str, duration_ms: int) -> Phase1Report:
+def make_report(outcomes: Sequence[ThreadOutcome], *, engine: str, duration_ms: int, left: ThreadsLeft) -> Phase1Report:
     """Add the outcomes of the threads up."""
     done = [outcome for outcome in outcomes if isinstance(outcome, WithOutput | NoOutput)]
     return Phase1Report(
@@ -100,6 +103,7 @@ def make_report(outcomes: Sequence[ThreadOutcome], *, engine: str, duration_ms: 
         usage=add_usages([outcome.usage for outcome in done if outcome.usage is not None]),
         read=sum((outcome.read for outcome in done), ReadTotals()),
         duration_ms=duration_ms,
+        left=left,
         outcomes=tuple(outcomes),
     )
 

@@ -63,9 +63,16 @@ async def run_phase1(
         # 4. Let go of the model; what it said of its limits is kept for the next pass.
         if engine is not None:
             await engine.aclose()
-    # 5. Add up.
+    # 5. Add up, and say why the rest was left.
     duration_ms = round((time.perf_counter() - started) * 1000)
-    report = make_report(outcomes, engine=settings.memories.extract_model, duration_ms=duration_ms)
+    left = await asyncio.to_thread(
+        store.count_left,
+        current_thread_id=current_thread_id,
+        memories=settings.memories,
+        backfill=backfill,
+        cwd=cwd,
+    )
+    report = make_report(outcomes, engine=settings.memories.extract_model, duration_ms=duration_ms, left=left)
     _send_metrics(report)
     return report
 

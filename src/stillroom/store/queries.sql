@@ -107,6 +107,34 @@ WHERE thread.is_eligible = 1 AND thread.updated_at_ms BETWEEN :oldest_ms AND :ne
     AND (job.reopened = 1 OR coalesce(output.source_updated_at, -1) < thread.updated_at_ms / 1000)
 ORDER BY thread.updated_at_ms DESC, thread.thread_id DESC;
 
+-- count_left --
+-- Why the threads that are not extracted are not; NULL for those that are. The first reason that holds counts.
+SELECT
+    CASE
+        WHEN thread.missing = 1 THEN NULL
+        WHEN thread.archived = 1 THEN 'archived'
+        WHEN thread.memory_mode <> 'enabled' THEN 'switched_off'
+        WHEN thread.is_eligible = 0 THEN 'not_interactive'
+        WHEN thread.thread_id IS :current_thread_id THEN 'current'
+        WHEN coalesce(job.reopened, 0) = 0 AND (
+            coalesce(job.last_success_watermark, -1) >= thread.updated_at_ms / 1000
+            OR coalesce(output.source_updated_at, -1) >= thread.updated_at_ms / 1000
+        ) THEN NULL
+        WHEN thread.updated_at_ms > :newest_ms THEN 'not_idle'
+        WHEN thread.updated_at_ms < :oldest_ms THEN 'too_old'
+        WHEN job.status = 'running' AND job.lease_until > :now THEN 'running'
+        WHEN coalesce(job.input_watermark, -1) < thread.updated_at_ms / 1000 THEN 'waiting'
+        WHEN job.retry_remaining <= 0 THEN 'given_up'
+        WHEN job.retry_at > :now THEN 'retry_later'
+        ELSE 'waiting'
+    END AS reason,
+    count(*) AS threads
+FROM threads AS thread
+LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
+LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
+WHERE :cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/'
+GROUP BY reason;
+
 -- get_job --
 -- One job with its lease, its retries and its watermarks.
 SELECT

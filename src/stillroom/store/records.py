@@ -80,6 +80,21 @@ class Cooldown(msgspec.Struct, frozen=True):
 ConsolidationClaimOutcome = ConsolidationClaim | Running | RetryBackoff | Cooldown
 
 
+class ThreadsLeft(msgspec.Struct, frozen=True, kw_only=True):
+    """Threads that are not extracted, by the first reason that holds."""
+
+    not_idle: int = 0  #: active less than `min_rollout_idle_hours` ago
+    too_old: int = 0  #: active longer than `max_rollout_age_days` ago; a backfill takes them
+    waiting: int = 0  #: for the next pass
+    running: int = 0  #: with another process, or with one that was killed, until its lease ends
+    retry_later: int = 0  #: failed, in the pause before the next try
+    given_up: int = 0  #: failed too often; only new activity revives them
+    current: int = 0  #: the session that the pass is started from
+    switched_off: int = 0  #: `disabled` or `polluted`
+    archived: int = 0
+    not_interactive: int = 0  #: without a person: `exec`, sub-agents, sessions without a word
+
+
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Inputs of phase 2 (spec §4.8, with the union that the seeds describe)."""
 

@@ -28,6 +28,7 @@ from stillroom.store.records import (
     Stage1ClaimOutcome,
     Stage1Draft,
     Stage1Output,
+    ThreadsLeft,
     UpToDate,
 )
 from stillroom.store.sql import QUERIES, execute
@@ -68,12 +69,7 @@ def scan(
     """The newest threads that are eligible, quiet for long enough, and behind. Those in `seen` are passed over."""
     if stage.thread_scan_limit <= 0:
         return []
-    span: dict[str, object] = {
-        "oldest_ms": _EVER_MS if backfill else now_ms - max(memories.max_rollout_age_days, 0) * _DAY_MS,
-        "newest_ms": now_ms - max(memories.min_rollout_idle_hours, 0) * _HOUR_MS,
-        "current_thread_id": current_thread_id and to_sql(current_thread_id),
-        "cwd": cwd and to_sql(cwd.rstrip("/")),
-    }
+    span = _span(current_thread_id, memories, backfill=backfill, cwd=cwd, now_ms=now_ms)
     # A backfill has no edge: thousands of extracted threads must not hide the older ones behind them.
     edge = None if backfill else execute(db, "find_scan_edge", **span, scan_limit=stage.thread_scan_limit).fetchone()
     edge_ms, edge_thread_id = edge or (span["oldest_ms"], "")
@@ -84,6 +80,32 @@ def scan(
         if row["status"] is None or _refusal(leases.to_job(row), row["updated_at"], now=now_ms // 1000) is None
     )
     return list(islice((candidate for candidate in behind if candidate.thread_id not in seen), limit))
+
+
+def count_left(
+    db: sqlite3.Connection,
+    *,
+    current_thread_id: str | None,
+    memories: Memories,
+    backfill: bool,
+    cwd: str | None,
+    now_ms: int,
+) -> ThreadsLeft:
+    """Why a scan with the same arguments leaves the threads that it leaves."""
+    span = _span(current_thread_id, memories, backfill=backfill, cwd=cwd, now_ms=now_ms)
+    rows = execute(db, "count_left", **span, now=now_ms // 1000)
+    return ThreadsLeft(**{row["reason"]: row["threads"] for row in rows if row["reason"] is not None})
+
+
+def _span(
+    current_thread_id: str | None, memories: Memories, *, backfill: bool, cwd: str | None, now_ms: int
+) -> dict[str, object]:
+    return {
+        "oldest_ms": _EVER_MS if backfill else now_ms - max(memories.max_rollout_age_days, 0) * _DAY_MS,
+        "newest_ms": now_ms - max(memories.min_rollout_idle_hours, 0) * _HOUR_MS,
+        "current_thread_id": current_thread_id and to_sql(current_thread_id),
+        "cwd": cwd and to_sql(cwd.rstrip("/")),
+    }
 
 
 def claim_first(

@@ -27,6 +27,7 @@ from stillroom.store.records import (
     Stage1ClaimOutcome,
     Stage1Draft,
     Stage1Output,
+    ThreadsLeft,
 )
 from stillroom.store.texts import to_sql
 from stillroom.thread import FileStamp, MemoryMode, Thread
@@ -168,6 +169,20 @@ class Store:
             if outcome.is_full:
                 break
         return claims
+
+    def count_left(
+        self, *, current_thread_id: str | None, memories: Memories, backfill: bool = False, cwd: str | None = None
+    ) -> ThreadsLeft:
+        """Why threads are left that `claim_stage1`, asked the same, does not claim."""
+        with self._database.read() as db:
+            return stage1.count_left(
+                db,
+                current_thread_id=current_thread_id,
+                memories=memories,
+                backfill=backfill,
+                cwd=cwd,
+                now_ms=self._clock.now_ms(),
+            )
 
     def try_claim_stage1(
         self, thread_id: str, *, worker_id: str, source_updated_at: int, stage: StageOne, max_running: int
