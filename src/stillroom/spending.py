@@ -19,6 +19,17 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int = 0
     reasoning_tokens: int = 0
 
+    def by_type(self) -> tuple[tuple[str, int], ...]:
+        """The values of the `token_usage` metrics, by Codex's `token_type`."""
+        return (
+            ("total", self.input_tokens + self.output_tokens),
+            ("input", self.input_tokens),
+            ("cached_input", self.cached_input_tokens),
+            ("cache_write_input", self.cache_write_tokens),
+            ("output", self.output_tokens),
+            ("reasoning_output", self.reasoning_tokens),
+        )
+
 
 class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model, failed ones too: a row of the spending table."""

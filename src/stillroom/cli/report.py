@@ -14,6 +14,7 @@ from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase
 from stillroom.extract.outcome import Failed as ThreadFailed
 from stillroom.extract.outcome import Phase1Report
 from stillroom.pipeline import PipelineReport
+from stillroom.spending import Usage
 from stillroom.store.records import ThreadsLeft
 
 _SKIPPED = {
@@ -84,14 +85,17 @@ def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
             f", {report.no_output:,} none ({report.engine}, {report.duration_ms / 1000:.1f} s)"
         ),
     )
-    if report.usage:
-        usage = report.usage
-        yield None, f"              {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+    yield from _tokens(report.usage)
     if report.read.long_lines:
         yield None, f"              {report.read.long_lines:,} long lines cut by {report.read.cut_bytes:,} bytes"
     failures = Counter(outcome.reason for outcome in report.outcomes if isinstance(outcome, ThreadFailed))
     for reason, count in failures.most_common(_FAILURES_TOLD):
         yield "red", f"              {count:,} failed: {reason}"
+
+
+def _tokens(usage: Usage | None) -> Iterator[tuple[str | None, str]]:
+    if usage:
+        yield None, f"              {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
 
 
 def _left(left: ThreadsLeft, settings: Settings) -> str:
@@ -130,13 +134,16 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
         case Consolidated():
             jail = f", jail: {report.jail}" if report.jail else ""
             yield "green", f"consolidated  {report.inputs:,} memories ({report.engine}{jail}) into {settings.root}"
+            yield from _tokens(report.usage)
             for path in report.kept_for_user:
                 yield "yellow", f"              {path} was edited meanwhile: yours stays, taken up next time"
             for warning in report.warnings:
                 yield "yellow", f"              {warning}"
         case Failed():
             yield "bold red", f"consolidated  failed ({report.status}): {report.reason}"
-            yield None, f"              the folder is as it was; next try after {_time(report.retry_at)}"
+            after = f" after {_time(report.retry_at)}" if report.retry_at else " with the next pass"
+            yield None, f"              the folder is as it was; it is tried again{after}"
+            yield from _tokens(report.usage)
         case _:
             assert_never(report)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.consolidate.agent import AgentCompleted, run_agent
@@ -15,6 +16,7 @@ from stillroom.models import open_agent_model
 from stillroom.offline import consolidate
 from stillroom.rollouts.redact import redact
 from stillroom.sandbox import Jail, choose
+from stillroom.spending import Usage
 from stillroom.store import Store
 from stillroom.store.records import Stage1Output
 
@@ -30,6 +32,8 @@ class Consolidator(Protocol):
 
     engine: str
     jail: str | None
+    #: What `run` spent, known when it ends; None: no model was called.
+    usage: Usage | None
 
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
         """`check` says what is still wrong with the folder, for who can mend it.
@@ -51,6 +55,7 @@ class RulesConsolidator:
 
     engine = OFFLINE
     jail: str | None = None
+    usage: Usage | None = None
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._limits = settings.stage_two
@@ -66,6 +71,7 @@ class AgentConsolidator:
     def __init__(self, settings: Settings, store: Store, clock: Clock, *, jail: Jail) -> None:
         self.engine = settings.memories.consolidation_model
         self.jail: str | None = jail.level
+        self.usage: Usage | None = None
         self._settings, self._store, self._clock, self._jail = settings, store, clock, jail
 
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
@@ -78,6 +84,7 @@ class AgentConsolidator:
             clock=self._clock,
             redact=lambda text: redact(text, style=memories.redaction),
         )
+        telemetry.count("memory.phase2", status="agent_spawned")
         async with model:  # its connections end with the run
             report = await run_agent(
                 model,
@@ -89,5 +96,8 @@ class AgentConsolidator:
                 concurrency=memories.consolidation_concurrency,
                 check=check,
             )
+        self.usage = report.usage
         if not isinstance(report.outcome, AgentCompleted):
             raise ConsolidatorStopped(report.outcome.reason)
+        for token_type, tokens in report.usage.by_type():
+            telemetry.record("memory.phase2.token_usage", tokens, token_type=token_type)

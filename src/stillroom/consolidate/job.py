@@ -44,6 +44,7 @@ class Job:
         self.claim, self.checkpoint = claim, checkpoint
         self.limits = settings.stage_two
         self.history = History(settings.history, limits=self.limits)
+        self.consolidator: Consolidator | None = None
 
     @contextmanager
     def step(self, status: FailureStatus) -> Iterator[None]:
@@ -67,7 +68,8 @@ class Job:
         return told
 
     def configure(self) -> Consolidator:
-        return open_consolidator(self.settings, self.store, self.clock)
+        self.consolidator = open_consolidator(self.settings, self.store, self.clock)
+        return self.consolidator
 
     def select(self) -> Selection:
         memories = self.settings.memories
@@ -154,7 +156,8 @@ class Job:
         self.store.fail_consolidation(
             self.claim.ownership_token, reason=reason, retry_delay_seconds=delay, or_unowned=True
         )
-        return Failed(status=failure.status, reason=reason, retry_at=self.clock.now() + delay)
+        usage = self.consolidator.usage if self.consolidator else None
+        return Failed(status=failure.status, reason=reason, retry_at=self.clock.now() + delay, usage=usage)
 
     def interrupt(self, error: BaseException) -> None:
         """Give the lock up without a pause: Ctrl-C, or a fault of ours, must not hold it until the lease ends."""

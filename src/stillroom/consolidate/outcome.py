@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from stillroom.spending import Usage
+
 SkipReason = Literal["skipped_retry_unavailable", "skipped_cooldown", "skipped_running", "skipped_no_input"]
 FailureStatus = Literal[
     "failed_claim",
@@ -50,6 +52,8 @@ class Consolidated(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome
     ignored: tuple[str, ...]  #: changed by the agent, but not its to change
     warnings: tuple[str, ...]
     commit: str | None
+    #: Of the agent's requests; the spending table has each. None: no model was called.
+    usage: Usage | None = None
     status: Literal["succeeded"] = "succeeded"
 
 
@@ -59,6 +63,8 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag
     status: FailureStatus
     reason: str
     retry_at: int | None = None  #: seconds
+    #: As in `Consolidated`; also None when the agent was stopped before it could say.
+    usage: Usage | None = None
 
 
 Phase2Report = Skipped | NoChanges | Consolidated | Failed

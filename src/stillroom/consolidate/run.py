@@ -16,7 +16,8 @@ from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.consolidate.job import Job, StepFailed
 from stillroom.consolidate.lease import run_under_lease
-from stillroom.consolidate.outcome import Consolidated, NoChanges, Phase2Report, Skipped
+from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
+from stillroom.errors import StoreError
 from stillroom.handover import take
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.store import Store
@@ -46,8 +47,6 @@ async def run_phase2(
     `checkpoint` is told where the work is; tests stop the process there.
     """
     started = time.perf_counter()
-    if await asyncio.to_thread(_has_nothing_to_do, settings, store):
-        return _counted(Skipped(status="skipped_no_input"))
 
     # 1. Claim the global lock: one consolidation at a time, whoever runs.
     def give_back(claim: ConsolidationClaimOutcome) -> None:
@@ -55,7 +54,12 @@ async def run_phase2(
             store.fail_consolidation(claim.ownership_token, reason="stopped as it began", retry_delay_seconds=0)
 
     claim_lock = partial(store.claim_consolidation, worker_id=worker_id, stage=settings.stage_two)
-    claim = await take(claim_lock, give_back=give_back)
+    try:
+        if await asyncio.to_thread(_has_nothing_to_do, settings, store):
+            return _counted(Skipped(status="skipped_no_input"))
+        claim = await take(claim_lock, give_back=give_back)
+    except StoreError as error:
+        return _counted(Failed(status="failed_claim", reason=str(error)))
     if not isinstance(claim, ConsolidationClaim):
         return _counted(_skipped(claim))
     telemetry.count("memory.phase2", status="claimed")
@@ -124,6 +128,7 @@ async def _consolidate(job: Job) -> NoChanges | Consolidated:
         ignored=published.ignored,
         warnings=(*told, *map(str, warnings)),
         commit=published.commit,
+        usage=consolidator.usage,
     )
 
 

@@ -121,14 +121,5 @@ def _send_metrics(report: Phase1Report) -> None:
     telemetry.count("memory.phase1", report.failed + report.lost_lease, status="failed")
     telemetry.count("memory.phase1.output", report.with_output)
     telemetry.record("memory.phase1.e2e_ms", report.duration_ms, unit="ms")
-    if (usage := report.usage) is None:
-        return
-    for token_type, tokens in (
-        ("total", usage.input_tokens + usage.output_tokens),
-        ("input", usage.input_tokens),
-        ("cached_input", usage.cached_input_tokens),
-        ("cache_write_input", usage.cache_write_tokens),
-        ("output", usage.output_tokens),
-        ("reasoning_output", usage.reasoning_tokens),
-    ):
+    for token_type, tokens in report.usage.by_type() if report.usage else ():
         telemetry.record("memory.phase1.token_usage", tokens, token_type=token_type)
