@@ -10,7 +10,7 @@ from stillroom.offline.session.failures import Failure
 from stillroom.offline.session.findings import Statement
 from stillroom.offline.session.implied import implied
 from stillroom.offline.session.outcome import Outcome
-from stillroom.offline.session.wishes import Wish
+from stillroom.offline.session.wish import Wish
 from stillroom.offline.sizes import LINE_CHARS, MAX_KEYWORDS, MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
 from stillroom.offline.text.words import content, identifiers, shorten, unique, weight
 

@@ -276,9 +276,9 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
         if not edits:
             # The fix may come a message or two later, when the user has said go.
             told_off = bool(referents.offers(turn) or referents.question(turn))
-            here = [
-                s for s in found.said if s.turn == turn.number and s.text not in used and not (told_off and s.closing)
-            ]
+            here = [s for s in found.said if s.turn == turn.number and s.text not in used]
+            if told_off:
+                here = [s for s in here if s.step < here[-1].step]
             if symptom and turn.runs and turn.number not in heard.contradicted and here:
                 carried = here
             continue

@@ -55,7 +55,8 @@ def find(turns: list[Turn], heard: Heard) -> Found:
     said = _without_refrains([statement for turn in turns for statement in _statements(turn)])
     disproved = [s for s in said if s.tone == "disproved" and _takes_up(s, said)]
     said = [s for s in said if not _refuted(s, heard, disproved)]
-    facts = [s for s in said if s.tone == "plain" and s.score >= _FACT_SCORE and _is_seen(s)]
+    answers = {t.number for t in turns if not t.edited and any(s.endswith(("?", "？")) for s in t.sentences)}
+    facts = [s for s in said if s.tone == "plain" and s.score >= _least(s, answers) and _is_seen(s)]
     done = [s for s in said if s.tone == "done"]
     last = turns[-1].number if turns else 0
     return Found(
@@ -65,6 +66,11 @@ def find(turns: list[Turn], heard: Heard) -> Found:
         open=tuple(_distinct([s for s in said if s.tone == "unfinished" and s.turn == last])),
         done=tuple(_distinct(done)),
     )
+
+
+def _least(said: Statement, answers: set[int]) -> float:
+    """The score from which a sentence is a fact; less in an answer to what the user wanted to know."""
+    return _FACT_SCORE - 1 if said.closing and said.turn in answers else _FACT_SCORE
 
 
 def _is_seen(said: Statement) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from stillroom.offline import cues
-from stillroom.offline.session.wishes import Wish
+from stillroom.offline.session.wish import Wish
 
 _CORE_CHARS = 100
 """A point longer than this would only repeat the quote."""

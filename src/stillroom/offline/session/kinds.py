@@ -1,0 +1,121 @@
+"""What kind of sentence a sentence of the user is: a rule, a question, a passing remark, a statement."""
+
+from __future__ import annotations
+
+import re
+
+from stillroom.offline import cues
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.text import words
+
+_TRAILING = 7.0
+"""A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""
+_HANDED_ON = re.compile(
+    r"(?:wrote|writes|says|said|told me|schrieb|schreibt|sagte?|meint|écrit|dit|escribió|dice|dijo|escreveu|disse|diz"
+    r"|написал\w*|пишет|сказал\w*|写道|说|言って|書いて|썼|라고)\s*[:：,]?\s*[\"“«「„'][^\"”»」]{15,}",
+    re.IGNORECASE,
+)
+
+
+def states(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence says how something is: no order, nothing of the speaker's own day, no thinking aloud."""
+    point = cues.without_opener(quote, spoken)
+    if not cues.has("fact", point, spoken) or cues.opens("request", point, spoken):
+        return False
+    if any(cues.has(kind, quote, spoken) for kind in ("musing", "thanks", "works")):
+        return False
+    named = bool(words.identifiers(quote))
+    if cues.opens("anaphora", point, spoken) and not named:
+        return False
+    own = own_weight(quote, spoken)
+    if cues.has("personal", quote, spoken):
+        return named and own >= 3
+    return own >= (3 if named else 4)
+
+
+def quotes_another(quote: str) -> bool:
+    """Whether a sentence hands on what somebody else said."""
+    return _HANDED_ON.search(quote) is not None
+
+
+def tells_how(quote: str, turn: Turn) -> bool:
+    """Whether a sentence says how things are to be done. Where the verb stands anywhere, a first request is no such."""
+    spoken = turn.spoken
+    if cues.opens("style", cues.without_opener(quote, spoken), spoken):
+        return True
+    return turn.number > 0 and spoken[0] in ("ru", "zh", "ja", "ko") and cues.has("style", quote, spoken)
+
+
+def is_parked(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Put off with a reason: what a later session has to know when it takes it up."""
+    return cues.has("deferred", quote, spoken) and own_weight(quote, spoken) >= 5
+
+
+def has_own_rule(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """A rule that was meant as one, not a complaint ("it always crashes")."""
+    if cues.has("prohibition", sentence, spoken) or cues.has("remember", sentence, spoken):
+        return own_weight(sentence, spoken) >= 1
+    if not cues.has("standing", sentence, spoken) or own_weight(sentence, spoken) < 1.5:
+        return False
+    meant = not cues.has("problem", sentence, spoken) or cues.has("preference", sentence, spoken)
+    return meant or is_lasting(sentence, spoken)
+
+
+def is_lasting(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Holds a word of standing that tells more than how often something happens."""
+    rest = cues.without("frequency", sentence, spoken)
+    if cues.has("standing", rest, spoken) or cues.has("remember", rest, spoken):
+        return True
+    # "Never X", "always X" as a command.
+    opening = cues.without_opener(sentence, spoken)
+    return cues.opens("frequency", opening, spoken) > 0 and own_weight(sentence, spoken) >= 3
+
+
+def own_weight(sentence: str, spoken: tuple[str, ...]) -> float:
+    """How much a sentence says besides its cue words."""
+    rest = sentence
+    for kind in ("frequency", "changed", "thanks", "approval", "mindchange"):
+        rest = cues.without(kind, rest, spoken)
+    return words.weight(words.content(rest))
+
+
+def asks_for_work(sentence: str, spoken: tuple[str, ...]) -> bool:
+    return cues.has("request", sentence, spoken) and not cues.has("prohibition", sentence, spoken)
+
+
+def goes_on(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence that is no wish itself belongs to the one before: its reason, or the rest of a list."""
+    if is_question(sentence, spoken) or is_passing(sentence, spoken) or cues.has("perishable", sentence, spoken):
+        return False
+    if any(cues.opens(kind, sentence, spoken) for kind in ("thanks", "greeting", "transition", "request", "polite")):
+        return False
+    return words.weight(words.content(sentence)) <= _TRAILING
+
+
+def is_short(text: str) -> bool:
+    return len(text) <= (30 if any(ord(c) > 0x2E80 for c in text) else 60)
+
+
+def is_passing(sentence: str, spoken: tuple[str, ...]) -> bool:
+    if not cues.has("oneoff", sentence, spoken):
+        return False
+    return not re.search(
+        r"\bnot (?:just|only)\b|不只|不仅|だけで(?:は)?なく|nicht nur|no s[oó]lo|pas seulement|n[aã]o s[oó]|"
+        r"не только|뿐만",
+        sentence,
+        re.IGNORECASE,
+    )
+
+
+def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
+    if sentence.rstrip("\"'）)」 ").endswith(("?", "？")):
+        return True
+    return (
+        "?" not in sentence
+        and cues.opens("question", sentence, spoken) > 0
+        and sentence.endswith(("吗", "呢", "か", "까"))
+    )
+
+
+def numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d+(?:\.\d+)*", text))
