@@ -276,6 +276,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...] = ()
     stage_one: StageOne = StageOne()
     stage_two: StageTwo = StageTwo()
+    database_limits: DatabaseLimits = DatabaseLimits()
 
     @property
     def root(self) -> Path:

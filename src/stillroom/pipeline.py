@@ -7,6 +7,7 @@ session that triggers it is ephemeral, a sub-agent or a memory worker, or when t
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import uuid
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from stillroom.clock import Clock, SystemClock
 from stillroom.config import Settings
 from stillroom.consolidate.outcome import Failed, Phase2Report
 from stillroom.consolidate.run import run_phase2
-from stillroom.errors import StoreError
+from stillroom.errors import StillroomError, StoreError, WorkspaceError
 from stillroom.extract.guard import Guard, GuardDecision, default_guard
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
@@ -53,6 +54,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
 
 
+class Stopped(msgspec.Struct, frozen=True, kw_only=True):
+    """What ended a pass before its last step: the state database or the memory folder could not be used."""
+
+    reason: str
+    hint: str | None = None
+
+
 class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a pass did, and why it did not do the rest."""
 
@@ -66,11 +74,13 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     guard: GuardDecision | None = None
     extract: Phase1Report | None = None
     consolidate: Phase2Report | None = None
+    #: What is above was done all the same.
+    stopped: Stopped | None = None
 
     @property
     def failed(self) -> bool:
         """Something was tried and did not work."""
-        if self.skipped == "no_state_db":
+        if self.skipped == "no_state_db" or self.stopped:
             return True
         return bool(self.extract and self.extract.failed) or isinstance(self.consolidate, Failed)
 
@@ -87,8 +97,8 @@ async def run_pipeline(
     """Run one pass and return what came of it.
 
     Safe to call at any time and from many processes: leases in the state database keep threads and the consolidation
-    single. Cancelling it leaves nothing half done. Raises `ConfigError` for a model that can't be used and
-    `WorkspaceError` for a folder that can't be written; whatever happens to one thread or one phase is in the report.
+    single. Cancelling it leaves nothing half done. Raises `ConfigError` for a model that can't be used; everything else
+    that can go wrong is in the report.
     """
     clock = clock or SystemClock()
     report = PipelineReport(started_at=clock.now())
@@ -97,13 +107,16 @@ async def run_pipeline(
     for name in {settings.memories.extract_model, settings.memories.consolidation_model}:
         check_model(name, settings)
     try:
-        store = await asyncio.to_thread(Store.open, settings.database, clock=clock)
+        store = await asyncio.to_thread(Store.open, settings.database, clock=clock, limits=settings.database_limits)
     except StoreError as error:
         detail = f"{error}" + (f" ({error.hint})" if error.hint else "")
         return msgspec.structs.replace(report, skipped="no_state_db", detail=detail)
     with store:
         report = await _pass(settings, store, clock, report, trigger, options, guard, on_progress)
-        store.record_pass(report.started_at, encode_report(report).encode())
+        try:
+            await asyncio.to_thread(store.record_pass, report.started_at, encode_report(report).encode())
+        except StoreError as error:
+            report = _stopped(report, error)
     return report
 
 
@@ -119,44 +132,53 @@ async def _pass(
 ) -> PipelineReport:
     worker_id = trigger.thread_id or f"stillroom-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     put: Callable[..., PipelineReport] = msgspec.structs.replace
-    # 0. Learn which threads there are; what the trigger is may only be known now.
-    report = put(report, threads=await register_threads(settings, store, clock, on_progress=on_progress))
-    if reason := await _gate_source(store, trigger):
-        return put(report, skipped=reason)
-    if options.upgrade:
-        report = put(report, reopened=await asyncio.to_thread(store.reopen_offline))
-    # 1. Create the memory folder: no links followed, none left.
-    report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
-    # 2. Seed the extension instructions; a person's edit of them survives.
-    await asyncio.to_thread(seed_instructions, settings.root)
-    # 3. Prune stale, unused outputs: free, therefore ahead of the guard.
-    stage = settings.stage_one
-    pruned = await asyncio.to_thread(
-        store.prune_stage1, max_unused_days=settings.memories.max_unused_days, limit=stage.retention_batch
-    )
-    report = put(report, pruned=pruned)
-    # 4. Leave a person's quota alone.
-    decision = await asyncio.to_thread(guard or default_guard(settings, store, clock))
-    report = put(report, guard=decision)
-    if not decision.allowed:
-        telemetry.count("memory.startup", status="skipped_rate_limit")
-        return report
-    # 5. Extract.
-    extracted = await run_phase1(
-        settings,
-        store,
-        clock,
-        worker_id=worker_id,
-        current_thread_id=trigger.thread_id,
-        backfill=options.backfill,
-        max_threads=options.max_threads,
-        cwd=options.cwd,
-        on_progress=on_progress,
-    )
-    report = put(report, extract=extracted)
-    # 6. Consolidate.
-    consolidated = await run_phase2(settings, store, clock, worker_id=worker_id, on_progress=on_progress)
-    return put(report, consolidate=consolidated)
+    try:
+        # 0. Learn which threads there are; what the trigger is may only be known now.
+        report = put(report, threads=await register_threads(settings, store, clock, on_progress=on_progress))
+        if reason := await _gate_source(store, trigger):
+            return put(report, skipped=reason)
+        if options.upgrade:
+            report = put(report, reopened=await asyncio.to_thread(store.reopen_offline))
+        # 1. Create the memory folder: no links followed, none left.
+        report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
+        # 2. Seed the extension instructions; a person's edit of them survives.
+        await asyncio.to_thread(seed_instructions, settings.root)
+        # 3. Prune stale, unused outputs: free, therefore ahead of the guard.
+        stage = settings.stage_one
+        pruned = await asyncio.to_thread(
+            store.prune_stage1, max_unused_days=settings.memories.max_unused_days, limit=stage.retention_batch
+        )
+        report = put(report, pruned=pruned)
+        # 4. Leave a person's quota alone.
+        decision = await asyncio.to_thread(guard or default_guard(settings, store, clock))
+        report = put(report, guard=decision)
+        if not decision.allowed:
+            telemetry.count("memory.startup", status="skipped_rate_limit")
+            return report
+        # 5. Extract.
+        extracted = await run_phase1(
+            settings,
+            store,
+            clock,
+            worker_id=worker_id,
+            current_thread_id=trigger.thread_id,
+            backfill=options.backfill,
+            max_threads=options.max_threads,
+            cwd=options.cwd,
+            on_progress=on_progress,
+        )
+        report = put(report, extract=extracted)
+        # 6. Consolidate.
+        consolidated = await run_phase2(settings, store, clock, worker_id=worker_id, on_progress=on_progress)
+        return put(report, consolidate=consolidated)
+    except (StoreError, WorkspaceError) as error:
+        return _stopped(report, error)
+
+
+def _stopped(report: PipelineReport, error: StillroomError) -> PipelineReport:
+    """The first error is the one that counts; what could not be written because of it follows from it."""
+    stopped = report.stopped or Stopped(reason=str(error), hint=error.hint)
+    return msgspec.structs.replace(report, stopped=stopped)
 
 
 def _gate(settings: Settings, trigger: Trigger) -> SkipReason | None:
@@ -178,8 +200,11 @@ async def _gate_source(store: Store, trigger: Trigger) -> SkipReason | None:
 
 
 def encode_report(report: PipelineReport) -> str:
-    """The report as JSON: the shape of `stillroom run --json`."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    """The report as JSON: the shape of `stillroom run --json`. Bytes that are no UTF-8 are `\\udc80` and up."""
+    try:
+        return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(report), indent=2)
 
 
-__all__ = ["Options", "PipelineReport", "Trigger", "encode_report", "run_pipeline"]
+__all__ = ["Options", "PipelineReport", "Stopped", "Trigger", "encode_report", "run_pipeline"]

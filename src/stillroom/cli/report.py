@@ -36,6 +36,14 @@ def print_report(report: PipelineReport, *, settings: Settings) -> None:
 
 
 def _lines(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | None, str]]:
+    yield from _steps(report, settings)
+    if report.stopped:
+        yield "bold red", f"stopped       {report.stopped.reason}"
+        if report.stopped.hint:
+            yield None, f"              hint: {report.stopped.hint}"
+
+
+def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | None, str]]:
     if report.threads:
         threads = report.threads
         yield None, f"sessions      {threads.total:,} found, {threads.found:,} new or changed"
@@ -142,7 +150,9 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
         case Failed():
             yield "bold red", f"consolidated  failed ({report.status}): {report.reason}"
             after = f" after {_time(report.retry_at)}" if report.retry_at else " with the next pass"
-            yield None, f"              the folder is as it was; it is tried again{after}"
+            begun = report.status == "failed_workspace_commit"
+            left = "what was begun is completed" if begun else "the folder is as it was; it is tried again"
+            yield None, f"              {left}{after}"
             yield from _tokens(report.usage)
         case _:
             assert_never(report)

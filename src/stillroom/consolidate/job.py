@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from stillroom.workspace.publish import Checkpoint, PublishReport
 from stillroom.workspace.staging import Staging, look, open_staging, recover
 from stillroom.workspace.validate import Finding, check_artifacts, scrub
 
+_log = logging.getLogger(__name__)
+
 #: So many findings are told in a failure's reason; the first ones say enough.
 FINDINGS_TOLD = 5
 
@@ -34,6 +37,12 @@ class StepFailed(Exception):
         self.status: FailureStatus = status
 
 
+def told(error: Exception) -> str:
+    """An error's words, and what to do about it."""
+    hint = f" (hint: {error.hint})" if isinstance(error, StillroomError) and error.hint else ""
+    return f"{error}{hint}"
+
+
 class Job:
     """The claim, and what it is worked with."""
 
@@ -43,6 +52,8 @@ class Job:
         self.settings, self.store, self.clock = settings, store, clock
         self.claim, self.checkpoint = claim, checkpoint
         self.limits = settings.stage_two
+        #: git could not do something: read the whole history before it is used again.
+        self.doubts_history = False
         self.history = History(settings.history, limits=self.limits)
         self.consolidator: Consolidator | None = None
 
@@ -53,19 +64,19 @@ class Job:
         try:
             yield
         except (StillroomError, ConsolidatorStopped, OSError) as error:
-            hint = f" (hint: {error.hint})" if isinstance(error, StillroomError) and error.hint else ""
-            raise StepFailed(status, f"{error}{hint}") from error
+            raise StepFailed(status, told(error)) from error
 
     def prepare(self) -> list[str]:
         """Finish or clear what a killed run left, make folder and baseline usable; what a person should know of it."""
+        aside = self.history.set_aside_if_damaged(now=self.clock.now()) if self.doubts_history else None
         recovery = recover(self.settings.staging, self.history, limits=self.limits)
         prepare_folder(self.settings.root, limits=self.limits)
         baseline = self.history.ensure(self.settings.root, now=self.clock.now())
-        told = [f"a killed run was completed: {run}" for run in recovery.completed]
-        told += [f"a killed run can't be completed yet: {why}" for why in recovery.blocked.values()]
-        if baseline.moved_aside:
-            told.append(f"the history could not be read; it is at {baseline.moved_aside}, and a new one begins here")
-        return told
+        noted = [f"a killed run was completed: {run}" for run in recovery.completed]
+        noted += [f"a killed run can't be completed yet: {why}" for why in recovery.blocked.values()]
+        if aside := baseline.moved_aside or aside:
+            noted.append(f"the history could not be read; it is at {aside}, and a new one begins here")
+        return noted
 
     def configure(self) -> Consolidator:
         self.consolidator = open_consolidator(self.settings, self.store, self.clock)
@@ -149,17 +160,32 @@ class Job:
             selected=selection.selected,
         )
 
+    def record_success(self, selection: Selection) -> list[str]:
+        """The same once the folder is written; what a person should know when the database can't take it."""
+        try:
+            self.succeed(selection)
+        except StoreError as error:
+            return [f"the folder is written, but that could not be recorded: {told(error)}"]
+        return []
+
     def fail(self, failure: StepFailed) -> Failed:
         """Give the lock up; the next try waits."""
         reason = redact(str(failure), style=self.settings.memories.redaction)
         delay = self.limits.retry_delay_seconds
-        self.store.fail_consolidation(
-            self.claim.ownership_token, reason=reason, retry_delay_seconds=delay, or_unowned=True
-        )
+        self._give_up(reason, retry_delay_seconds=delay)
         usage = self.consolidator.usage if self.consolidator else None
         return Failed(status=failure.status, reason=reason, retry_at=self.clock.now() + delay, usage=usage)
 
     def interrupt(self, error: BaseException) -> None:
         """Give the lock up without a pause: Ctrl-C, or a fault of ours, must not hold it until the lease ends."""
         reason = f"stopped by {type(error).__name__}"
-        self.store.fail_consolidation(self.claim.ownership_token, reason=reason, retry_delay_seconds=0, or_unowned=True)
+        self._give_up(reason, retry_delay_seconds=0)
+
+    def _give_up(self, reason: str, *, retry_delay_seconds: int) -> None:
+        """Whatever made the step fail is what a person is told; that it could not be recorded comes second."""
+        try:
+            self.store.fail_consolidation(
+                self.claim.ownership_token, reason=reason, retry_delay_seconds=retry_delay_seconds, or_unowned=True
+            )
+        except StoreError as error:  # the lease runs out by itself
+            _log.warning("the end of the consolidation could not be recorded: %s", error)

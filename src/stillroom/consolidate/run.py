@@ -14,10 +14,10 @@ from typing import assert_never
 from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import Settings
-from stillroom.consolidate.job import Job, StepFailed
+from stillroom.consolidate.job import Job, StepFailed, told
 from stillroom.consolidate.lease import run_under_lease
 from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
-from stillroom.errors import StoreError
+from stillroom.errors import HistoryError, StoreError
 from stillroom.handover import take
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.store import Store
@@ -31,6 +31,17 @@ from stillroom.store.records import (
 from stillroom.workspace.layout import HANDBOOK
 from stillroom.workspace.publish import Checkpoint
 from stillroom.workspace.staging import nothing
+
+#: Steps that use the history and can be done again at no cost.
+_BEFORE_THE_AGENT = frozenset(
+    {
+        "failed_prepare_workspace",
+        "failed_workspace_status",
+        "failed_sync_workspace_inputs",
+        "failed_workspace_diff_file",
+        "failed_agent",
+    }
+)
 
 
 async def run_phase2(
@@ -48,7 +59,6 @@ async def run_phase2(
     """
     started = time.perf_counter()
 
-    # 1. Claim the global lock: one consolidation at a time, whoever runs.
     def give_back(claim: ConsolidationClaimOutcome) -> None:
         if isinstance(claim, ConsolidationClaim):
             store.fail_consolidation(claim.ownership_token, reason="stopped as it began", retry_delay_seconds=0)
@@ -59,7 +69,7 @@ async def run_phase2(
             return _counted(Skipped(status="skipped_no_input"))
         claim = await take(claim_lock, give_back=give_back)
     except StoreError as error:
-        return _counted(Failed(status="failed_claim", reason=str(error)))
+        return _counted(Failed(status="failed_claim", reason=told(error)))
     if not isinstance(claim, ConsolidationClaim):
         return _counted(_skipped(claim))
     telemetry.count("memory.phase2", status="claimed")
@@ -67,7 +77,14 @@ async def run_phase2(
     job = Job(settings, store, clock, claim, checkpoint)
     report: Phase2Report
     try:
-        report = await _consolidate(job)
+        try:
+            report = await _consolidate(job)
+        except StepFailed as failure:
+            if not isinstance(failure.__cause__, HistoryError) or failure.status not in _BEFORE_THE_AGENT:
+                raise
+            # A damaged history would stop every run to come: look at all of it, and begin anew if need be.
+            job.doubts_history = True
+            report = await _consolidate(job)
     except StepFailed as failure:
         report = job.fail(failure)
     except BaseException as error:
@@ -81,7 +98,7 @@ async def run_phase2(
 async def _consolidate(job: Job) -> NoChanges | Consolidated:
     # 2. Prepare the workspace.
     with job.step("failed_prepare_workspace"):
-        told = await asyncio.to_thread(job.prepare)
+        noted = await asyncio.to_thread(job.prepare)
     # 3. Configure the consolidator, jail included.
     with job.step("failed_sandbox_policy"):
         consolidator = await asyncio.to_thread(job.configure)
@@ -116,7 +133,7 @@ async def _consolidate(job: Job) -> NoChanges | Consolidated:
             await asyncio.to_thread(job.confirm)
         with job.step("failed_workspace_commit"):
             published = await asyncio.to_thread(job.publish, staging, selection)
-    await asyncio.to_thread(job.succeed, selection)
+    unrecorded = await asyncio.to_thread(job.record_success, selection)
     return Consolidated(
         inputs=len(selection.selected),
         engine=consolidator.engine,
@@ -126,7 +143,7 @@ async def _consolidate(job: Job) -> NoChanges | Consolidated:
         deleted=published.deleted,
         kept_for_user=published.kept_for_user,
         ignored=published.ignored,
-        warnings=(*told, *map(str, warnings)),
+        warnings=(*noted, *map(str, warnings), *unrecorded),
         commit=published.commit,
         usage=consolidator.usage,
     )

@@ -234,7 +234,7 @@ def parent(root: int, path: str, *, create: bool) -> Iterator[tuple[int, str]]:
 
 
 def write_new(descriptor: int, name: str, data: bytes, *, executable: bool, durable: bool) -> None:
-    """Create a file that must not exist."""
+    """Create a file that must not exist. On a full disk there is none afterwards, not half of one."""
     file = os.open(name, _NEW, 0o700 if executable else 0o600, dir_fd=descriptor)
     try:
         view = memoryview(data)
@@ -242,6 +242,9 @@ def write_new(descriptor: int, name: str, data: bytes, *, executable: bool, dura
             view = view[os.write(file, view) :]
         if durable:
             os.fsync(file)
+    except OSError:
+        drop(descriptor, name)
+        raise
     finally:
         os.close(file)
 
