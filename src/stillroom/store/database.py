@@ -27,6 +27,8 @@ MIGRATIONS = ("schema.sql",)
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 _OPEN_RETRY_SECONDS = 0.02
+#: The shared memory of a database grows by 32 KiB, its log by about as much.
+_LEAST_ROOM_BYTES = 128 * 1024
 
 
 class Database:
@@ -182,6 +184,15 @@ def _code(error: Exception) -> int:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
+def _is_disk_full(path: Path) -> bool:
+    """SQLite says "disk I/O error" when it is the shared memory beside the file that finds no room."""
+    try:
+        room = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < _LEAST_ROOM_BYTES
+
+
 def _unavailable(path: Path, error: Exception) -> StoreUnavailable:
     code = _code(error)
     if code in _BUSY:
@@ -193,8 +204,13 @@ def _unavailable(path: Path, error: Exception) -> StoreUnavailable:
             f"`{path}` is damaged: {error}",
             hint=f"keep a copy: `mv '{path}' '{path}.damaged'`; the next run builds a new one from the sessions",
         )
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_disk_full(path)):
         return StoreUnavailable(f"no space left for `{path}`: {error}", hint="free some disk space, then try again")
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreUnavailable(
+            f"the disk refused to read or write `{path}`: {error}",
+            hint="look at the system's log; or a limit on the size of files is too low (`ulimit -f`)",
+        )
     return StoreUnavailable(
         f"`{path}` can't be used: {error}", hint=f"`{path.parent}` and the files in it must be yours to read and write"
     )
