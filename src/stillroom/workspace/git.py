@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from stillroom.workspace.tree import DEFAULTS, Entry
 
 BRANCH = "refs/heads/main"
 AUTHOR = "Stillroom <noreply@stillroom.invalid>"
+_LOCKS = (f"{BRANCH}.lock", "HEAD.lock", "packed-refs.lock")
 #: git's name for a tree without entries.
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -73,16 +75,40 @@ class Repository:
         return answer.stdout.decode("ascii").strip() if answer.returncode == 0 else None
 
     def loads(self) -> bool:
-        """Whether the tip is a commit whose trees can be read."""
-        return self.git_dir.is_dir() and self._call("ls-tree", "-r", "--name-only", "HEAD").returncode == 0
+        """Whether the tip is a commit whose trees can be read. Behind a link may be anybody's work: that is none."""
+        return (
+            self.git_dir.is_dir()
+            and not self.git_dir.is_symlink()
+            and self._call("ls-tree", "-r", "--name-only", "HEAD").returncode == 0
+        )
 
     def message(self, commit: str) -> str:
         """What was said of a commit."""
         return self.run("log", "-1", "--format=%B", commit).decode("utf-8", "replace")
 
+    def is_whole(self) -> bool:
+        """Whether everything that the tip leads to is there and undamaged. Reads all of it."""
+        return self._call("fsck", "--full", "--no-dangling", "--no-progress").returncode == 0
+
     def unlock(self) -> None:
-        """Remove the lock that a killed git left. For whoever knows that no other git is at work."""
-        (self.git_dir / f"{BRANCH}.lock").unlink(missing_ok=True)
+        """Remove the locks that a killed git left. For whoever knows that no other git is at work."""
+        for name in _LOCKS:
+            (self.git_dir / name).unlink(missing_ok=True)
+
+    def remove_stale_locks(self) -> None:
+        """Remove locks older than the time after which we end a git: whoever made them is dead."""
+        for lock in (self.git_dir / name for name in _LOCKS):
+            try:
+                age_ns = self._disk_time_ns() - lock.lstat().st_mtime_ns
+                if age_ns > DEFAULTS.git_timeout_seconds * 1_000_000_000:
+                    lock.unlink()
+            except OSError:
+                continue  # there is none; or git will say what is wrong with it
+
+    def _disk_time_ns(self) -> int:
+        """Now, by the clock that stamps the files there."""
+        with tempfile.TemporaryFile(dir=self.git_dir) as file:
+            return os.fstat(file.fileno()).st_mtime_ns
 
     def entries(self, commit: str) -> dict[str, Entry]:
         """Every file of a commit or tree."""

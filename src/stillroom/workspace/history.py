@@ -67,12 +67,17 @@ class History:
         Without a usable one the folder as it is becomes it, and the report says so.
         """
         if self.repository.loads():
+            self.repository.remove_stale_locks()
             return EnsureReport()
         aside = self._move_aside(now)
         self.repository.create()
         present = scan(folder, limits=self._limits)
         self.commit(folder, "Take the folder as it is", now=now)
         return EnsureReport(adopted=bool(present.files), moved_aside=aside)
+
+    def set_aside_if_damaged(self, *, now: int) -> Path | None:
+        """Read all of the history, and put it aside if something is missing or damaged; where it is then."""
+        return None if self.repository.is_whole() else self._move_aside(now)
 
     def head(self) -> str | None:
         """The baseline commit."""
