@@ -247,7 +247,7 @@ def open_staging(
     """Copy the folder's regular files; links, pipes and sockets are not. Nothing in the folder changes."""
     if not _RUN_ID.fullmatch(run_id) or run_id == SPARE:
         raise WorkspaceError(f"`{run_id}` can't be the name of a run")
-    staging_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_ours(staging_dir)
     run = staging_dir / run_id
     with locked(staging_dir / _LOCK, wait=True):
         with naming(str(run), "created"):
@@ -277,10 +277,10 @@ def recover(staging_dir: Path, history: History, *, limits: StageTwo = DEFAULTS)
     discarded: list[str] = []
     in_use: list[str] = []
     blocked: dict[str, str] = {}
-    if not staging_dir.is_dir():
+    if not staging_dir.is_dir() or not (staging_dir / _LOCK).exists():
         return RecoveryReport()
     with locked(staging_dir / _LOCK, wait=True):
-        for run in sorted(path for path in staging_dir.iterdir() if path.is_dir() and path.name != SPARE):
+        for run in sorted(filter(_is_run, staging_dir.iterdir())):
             with locked(run / _LOCK, wait=False) as mine:
                 if not mine:
                     in_use.append(run.name)
@@ -296,6 +296,24 @@ def recover(staging_dir: Path, history: History, *, limits: StageTwo = DEFAULTS)
                     discarded.append(run.name)
                 retire(run)
     return RecoveryReport(completed, tuple(discarded), tuple(in_use), blocked)
+
+
+def _make_ours(staging_dir: Path) -> None:
+    """Create the folder. One with other things in it is not ours to clear: our lock has always been there first."""
+    with naming(str(staging_dir), "created"):
+        staging_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not (staging_dir / _LOCK).exists() and (others := sorted(path.name for path in staging_dir.iterdir())):
+        raise WorkspaceError(
+            f"`{staging_dir}` holds `{shown(others[0])}`, which is none of Stillroom's",
+            hint="move it away, or set `STILLROOM_HOME` to a folder of its own",
+        )
+
+
+def _is_run(path: Path) -> bool:
+    """A run locks its folder before anything else; what has no lock and is not empty, somebody else put there."""
+    if path.name == SPARE or path.is_symlink() or not path.is_dir():
+        return False
+    return (path / _LOCK).exists() or not any(path.iterdir())
 
 
 def retire(run: Path) -> None:
