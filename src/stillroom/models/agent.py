@@ -16,8 +16,9 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 
 from stillroom.config import StageOne
-from stillroom.models.attempts import Answered, Attempt, Recorder, call_with_retries
-from stillroom.models.pydantic import NO_SDK_RETRIES, Opened, cost_of, failure_of, usage_of
+from stillroom.errors import ModelUnavailable
+from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, call_with_retries
+from stillroom.models.pydantic import MALFORMED, NO_SDK_RETRIES, Opened, cost_of, failure_of, malformed, usage_of
 
 
 class RecordingModel(WrapperModel):
@@ -56,10 +57,16 @@ class RecordingModel(WrapperModel):
         responses: list[ModelResponse] = []
 
         async def send() -> Attempt:
+            limit = self._stage.request_timeout_seconds
             try:
-                response = await super(RecordingModel, self).request(
-                    messages, merge_model_settings(model_settings, NO_SDK_RETRIES), model_request_parameters
-                )
+                async with asyncio.timeout(limit):  # of the whole reply; the SDK's is of each read
+                    response = await super(RecordingModel, self).request(
+                        messages, merge_model_settings(model_settings, NO_SDK_RETRIES), model_request_parameters
+                    )
+            except TimeoutError:
+                return Failed(error=ModelUnavailable(f"no complete reply within {limit:g} s"), retryable=True)
+            except MALFORMED as error:
+                return malformed(error)
             except exceptions.AgentRunError as error:
                 return failure_of(error, now=self._recorder.clock.now())
             responses.append(response)

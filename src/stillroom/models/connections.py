@@ -125,7 +125,8 @@ class Connections:
             content = self._read(response)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise ConnectionFailed(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+            server = f"{self._parts.hostname}:{self._parts.port}" if self._parts.port else self._parts.hostname
+            raise ConnectionFailed(f"`{server}`: {type(error).__name__}: {error}".rstrip(": ")) from error
         except BaseException:
             connection.close()
             raise

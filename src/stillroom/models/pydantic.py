@@ -6,7 +6,7 @@ Imported only when such a model is opened: the import costs 1-2 s.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -31,12 +31,15 @@ from stillroom.errors import (
     RateLimited,
 )
 from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, call_with_retries
+from stillroom.models.connections import ReplyTooLarge
 from stillroom.models.names import Endpoint, PydanticName
 from stillroom.models.provider_errors import ProviderError, retry_after_seconds
 from stillroom.models.rate_limits import RateLimitSink
 from stillroom.models.structured import StructuredReply, StructuredRequest
 from stillroom.spending import Usage
 
+#: What SDKs do with a reply of another shape than the one they know: they look into it all the same.
+MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError, AssertionError, ReplyTooLarge)
 #: The providers' SDKs retry silently; here every attempt is counted.
 NO_SDK_RETRIES = ModelSettings(max_retries=0)
 
@@ -106,7 +109,7 @@ def _open_endpoint(endpoint: Endpoint, stage: StageOne, *, rate_limits: RateLimi
     client = httpx2.AsyncClient(
         trust_env=not endpoint.loopback,
         timeout=httpx2.Timeout(stage.request_timeout_seconds, connect=stage.connect_timeout_seconds),
-        event_hooks={"response": [observe]},
+        event_hooks={"response": [observe, bounded(stage.max_reply_bytes)]},
     )
     provider = OpenAIProvider(base_url=endpoint.base_url, api_key=endpoint.api_key or "none", http_client=client)
     model: Model
@@ -118,6 +121,40 @@ def _open_endpoint(endpoint: Endpoint, stage: StageOne, *, rate_limits: RateLimi
         case _:
             assert_never(endpoint.kind)
     return Opened(model, priced=endpoint.official, close=client.aclose)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    while (cause := error.__cause__ or error.__context__) is not None:
+        yield cause
+        error = cause
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The body of a response, up to a limit."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int) -> None:
+        self._stream, self._max_bytes = stream, max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > self._max_bytes:
+                raise ReplyTooLarge(f"the reply is longer than {self._max_bytes:,} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def bounded(max_bytes: int) -> Callable[[httpx2.Response], Awaitable[None]]:
+    """A hook of the HTTP client that ends a reply which never ends."""
+
+    async def bind(response: httpx2.Response) -> None:
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Bounded(response.stream, max_bytes)
+
+    return bind
 
 
 class PydanticModel:
@@ -179,6 +216,8 @@ class PydanticModel:
             return failure_of(error, now=self._recorder.clock.now())
         except exceptions.UserError as error:
             return Failed(error=ModelRefused(str(error)))
+        except MALFORMED as error:
+            return malformed(error)
         return _read(response, priced=self._opened.priced)
 
 
@@ -234,9 +273,18 @@ def cost_of(response: ModelResponse) -> float | None:
         return None
 
 
+def malformed(error: Exception) -> Failed:
+    """A reply that made the SDK stumble, or was too long for it."""
+    if isinstance(error, ReplyTooLarge):
+        return Failed(error=ModelUnavailable(str(error)))
+    return Failed(error=InvalidReply(f"the reply is none of the protocol: {type(error).__name__}: {error}"))
+
+
 def failure_of(error: exceptions.AgentRunError, *, now: int) -> Failed:
     """What an error of Pydantic AI means for us."""
-    message = str(error)
+    causes = tuple(_causes(error))
+    # "Connection error." alone helps nobody; what is beneath it names the host, the certificate, the limit.
+    message = f"{error} ({causes[-1]})" if isinstance(error, exceptions.ModelConnectionError) and causes else str(error)
     match error:
         case exceptions.ModelContextWindowExceededError():
             return Failed(error=ContextTooLong(message))
