@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 from stillroom.offline.session import shell
@@ -28,6 +29,30 @@ _FAILING = re.compile(
     | =+\s.*\b[1-9]\d*\s(?:failed|errors?)\b | \berrors?\s+found\b
     """,
     re.VERBOSE | re.MULTILINE,
+)
+# Nothing of the above is without one of these: most outputs are settled by looking for plain words.
+_TELLING = (
+    "fail",
+    "error",
+    "err!",
+    "err_",
+    "traceback",
+    "fatal",
+    "panic",
+    "exception",
+    "not ok",
+    "✗",
+    "✖",
+    "×",
+    "✕",
+    "not found",
+    "undefined reference",
+    "assertion",
+    "segmentation",
+    "uncaught",
+    "aborted",
+    "***",
+    "e  ",
 )
 _PASSING = re.compile(
     r"(?<!\d)0 (?:failed|failures|errors)|\b\d+ pass(?:ed|ing)|\ball (?:tests|checks) pass|"
@@ -104,6 +129,7 @@ def looks_only(run: Ran) -> bool:
     return all(shell.only_looks(part.head) or shell.is_chore(part.head) for part in shell.parts(command))
 
 
+@lru_cache(maxsize=512)
 def error_line(output: str) -> str:
     """What `output` says went wrong: the name of the failing test, if one is named, and the most telling line."""
     best = _best_line(output)
@@ -120,7 +146,7 @@ def _best_line(output: str) -> str:
     lines = output.splitlines()
     for number, line in enumerate(lines):
         text = line.strip()
-        if not 3 <= len(text) <= 2000:
+        if not 5 <= len(text) <= 2000:
             continue
         score = _score(line)
         if score <= 0:
@@ -154,5 +180,8 @@ def _score(line: str) -> float:
     return score
 
 
+# Several rules ask of the same run.
+@lru_cache(maxsize=512)
 def _says_failed(output: str) -> bool:
-    return _FAILING.search(output) is not None
+    telling = output.casefold()
+    return any(word in telling for word in _TELLING) and _FAILING.search(output) is not None

@@ -53,7 +53,7 @@ def _begins_another(turn: Turn, current: Sequence[Turn]) -> bool:
         " ".join([*(t.text[:400] for t in current[-6:]), *(p for t in current for p in t.edited[:20])])
     )
     announced = cues.opens("transition", opening, turn.spoken) > 0 or cues.opens("thanks", opening, turn.spoken) > 0
-    closed = any(_commit_subject(t) for t in current)
+    closed = _commit_subject(current[-1]) != ""
     common = words.overlap(own, before)
     return common < (0.2 if announced or closed else 0.05)
 
