@@ -10,6 +10,11 @@ from stillroom.offline.text import words
 
 _TRAILING = 7.0
 """A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""
+_HEARSAY = re.compile(
+    r"\b(?:someone|somebody|people|reddit|stack ?overflow|twitter|a blog|the internet|chatgpt|copilot|hacker news)\b"
+    r".{0,30}\b(?:says?|said|wrote|claims?|thinks?|recommends?)\b",
+    re.IGNORECASE,
+)
 _HANDED_ON = re.compile(
     r"(?:wrote|writes|says|said|told me|schrieb|schreibt|sagte?|meint|écrit|dit|escribió|dice|dijo|escreveu|disse|diz"
     r"|написал\w*|пишет|сказал\w*|写道|说|言って|書いて|썼|라고)\s*[:：,]?\s*[\"“«「„'][^\"”»」]{15,}",
@@ -35,7 +40,7 @@ def states(quote: str, spoken: tuple[str, ...]) -> bool:
 
 def quotes_another(quote: str) -> bool:
     """Whether a sentence hands on what somebody else said."""
-    return _HANDED_ON.search(quote) is not None
+    return _HANDED_ON.search(quote) is not None or _HEARSAY.search(quote) is not None
 
 
 def tells_how(quote: str, turn: Turn) -> bool:

@@ -293,13 +293,15 @@ def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
     asked = referents.question(before)
     own = words.content(opening)
     beyond = kinds.own_weight(opening, spoken)
+    agrees = cues.opens("approval", opening, spoken) > 0
     if not asked or not own or words.weight(own) > LEANING:
         return None
-    if (referents.is_process(asked, spoken) or cues.opens("approval", opening, spoken)) and beyond < _BARE:
+    if (referents.is_process(asked, spoken) or agrees) and beyond < _BARE:
         return None
     if any(cues.opens(kind, opening, spoken) for kind in ("thanks", "request")) or kinds.is_question(opening, spoken):
         return None
-    if cues.has("perishable", opening, spoken):
+    if cues.has("perishable", opening, spoken) or (cues.has("proposal", asked, spoken) and not agrees):
+        # An offer is answered by yes or no; anything else is about something else.
         return None
     return Wish(
         turn=turn.number,
