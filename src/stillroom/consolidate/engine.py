@@ -1,24 +1,26 @@
-"""Who consolidates: the rules, or an agent in a jail. Both rewrite the staging folder in place."""
+"""Who consolidates: the rules, or an agent in a jail. Both rewrite the staging folder in place.
+
+Each imports what it needs when it is used: a pass without news should not wait for either.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.consolidate.agent import AgentCompleted, run_agent
-from stillroom.consolidate.prompt import render_prompt
 from stillroom.models import open_agent_model
-from stillroom.offline import consolidate
 from stillroom.rollouts.redact import redact
-from stillroom.sandbox import Jail, choose
 from stillroom.spending import Usage
 from stillroom.store import Store
 from stillroom.store.records import Stage1Output
+
+if TYPE_CHECKING:
+    from stillroom.sandbox import Jail
 
 Check = Callable[[Path], Sequence[str]]
 
@@ -47,6 +49,8 @@ def open_consolidator(settings: Settings, store: Store, clock: Clock) -> Consoli
     """The consolidator that the settings name. Raises `ConfigError` or `JailUnavailable`; starts nothing yet."""
     if settings.memories.consolidation_model == OFFLINE:
         return RulesConsolidator(settings, clock)
+    from stillroom.sandbox import choose
+
     return AgentConsolidator(settings, store, clock, jail=choose(settings.memories.jail))
 
 
@@ -62,6 +66,8 @@ class RulesConsolidator:
         self._clock = clock
 
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
+        from stillroom.offline import consolidate
+
         await asyncio.to_thread(consolidate, folder, inputs, now=self._clock.now(), limits=self._limits)
 
 
@@ -75,6 +81,9 @@ class AgentConsolidator:
         self._settings, self._store, self._clock, self._jail = settings, store, clock, jail
 
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
+        from stillroom.consolidate.agent import AgentCompleted, run_agent
+        from stillroom.consolidate.prompt import render_prompt
+
         memories = self._settings.memories
         model = await asyncio.to_thread(
             open_agent_model,
