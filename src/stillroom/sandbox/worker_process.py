@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -257,8 +258,10 @@ class Worker:
         process, self._process = self._process, None
         if process is not None:
             await asyncio.to_thread(_end, process.pid)
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            if process.returncode is None:
+                # Not `process.kill()`, which also waits for the process and takes its end away from asyncio.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
             # What is still in the pipe is read, so that asyncio sees their end and lets go of them.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_END_SECONDS):
