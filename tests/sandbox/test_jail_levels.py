@@ -36,8 +36,10 @@ def test_a_level_that_is_missing_is_refused_not_lowered(monkeypatch: pytest.Monk
         choose("bwrap")
     assert caught.value.hint == "install the package `bubblewrap`"
     if sys.platform != "darwin":
-        with pytest.raises(JailUnavailable, match="macOS"):
+        with pytest.raises(JailUnavailable, match=r"the jail `seatbelt` can't be had: .*macOS") as caught:
             choose("seatbelt")
+        assert caught.value.hint is not None
+        assert "memories.jail" in caught.value.hint
 
 
 def test_a_bwrap_that_is_not_allowed_to_work_is_reported_with_its_words(

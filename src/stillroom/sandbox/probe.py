@@ -56,7 +56,14 @@ def probe() -> list[LevelReport]:
 def choose(asked: JailChoice) -> Jail:
     """The asked level, or for `auto` the strongest that works. Never a lower one: `JailUnavailable`."""
     if asked != "auto":
-        return _working(asked)
+        try:
+            return _working(asked)
+        except JailUnavailable as error:
+            # Said with the setting that asks for it: who reads this sees a failed consolidation, not a call.
+            raise JailUnavailable(
+                f"the jail `{asked}` can't be had: {error}",
+                hint=error.hint or '`memories.jail = "auto"` takes the strongest that this machine has',
+            ) from error
     reasons = []
     for level in _LEVELS:
         try:
