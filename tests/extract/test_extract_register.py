@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 from extract_home import Home, thread_id
 
 
@@ -50,3 +53,33 @@ def test_with_generation_off_new_sessions_stay_out_and_known_ones_go_on(home: Ho
     home.register()
     modes = {thread.thread_id: thread.memory_mode for thread in home.store.threads()}
     assert modes == {thread_id(0): "enabled", thread_id(1): "disabled"}
+
+
+def test_secrets_are_in_nothing_that_is_stored_of_a_thread(home: Home):
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    path = home.add(0, messages=(f"Push with {secret} please.",))
+    text = path.read_text(encoding="utf-8")
+    git = f'"git":{{"branch":"x-{secret}","repository_url":"https://me:{secret}@github.com/a/b.git"}},'
+    path.write_text(text.replace('"cwd":', f'{git}"cwd":', 1), encoding="utf-8")
+    home.register()
+    (thread,) = home.store.threads()
+    assert thread.preview == "Push with [REDACTED_SECRET:github_token] please."
+    assert thread.git_branch is not None
+    assert thread.git_origin_url is not None
+    assert thread.git_origin_url.endswith("github.com/a/b.git")
+    home.store.close()
+    assert secret.encode() not in home.settings.database.read_bytes()
+
+
+def test_a_redacted_title_is_no_change_in_every_pass(home: Home):
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    home.add(0, messages=(f"Push with {secret} please.",))
+    with closing(sqlite3.connect(home.codex / "state_5.sqlite")) as db:
+        db.execute("CREATE TABLE threads (id TEXT PRIMARY KEY, title TEXT)")
+        db.execute("INSERT INTO threads VALUES (?, ?)", (thread_id(0), f"Push {secret}"))
+        db.commit()
+    home.register()
+    (stored,) = home.store.threads()
+    assert stored.title == "Push [REDACTED_SECRET:github_token]"
+    assert home.register().unchanged == 1
+    assert home.store.threads() == [stored]

@@ -11,7 +11,7 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import Settings, Source
-from stillroom.extract.engine import redactor
+from stillroom.extract.engine import Redact, redactor
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.rollouts.agents import codex
 from stillroom.rollouts.agents.codex_state import refreshed
@@ -52,14 +52,14 @@ async def register_threads(
 
 
 def _register(settings: Settings, store: Store, listen: ProgressListener) -> RegisterReport:
-    known = store.file_stamps(codex.AGENT)
+    known, redact = store.file_stamps(codex.AGENT), redactor(settings)
     found: list[tuple[Thread, FileStamp]] = []
     unchanged: set[str] = set()
     broken: list[Broken] = []
     for number, discovery in enumerate(_discover(settings, known), 1):
         match discovery:
             case Found(thread, stamp):
-                found.append((thread, stamp))
+                found.append((_clean(thread, redact), stamp))
             case Unchanged(path):
                 unchanged.add(path)
             case Broken():
@@ -110,14 +110,24 @@ def _save(
 
 def _refresh(settings: Settings, store: Store, unchanged: set[str], known: Mapping[str, FileStamp]) -> None:
     """Codex may change its table of threads (mode, title, archived) without touching the rollout."""
+    redact = redactor(settings)
     stored = [
         thread
         for thread in store.threads(limit=settings.stage_one.thread_scan_limit)
         if thread.rollout_path in unchanged
     ]
     for home in _homes(settings.sources):
-        if changed := [(thread, known[thread.rollout_path]) for thread in refreshed(home, stored)]:
+        # What is stored is redacted: compared with what Codex has it would differ in every pass.
+        before = {thread.thread_id: thread for thread in stored}
+        clean = (_clean(thread, redact) for thread in refreshed(home, stored))
+        if changed := [(thread, known[thread.rollout_path]) for thread in clean if before[thread.thread_id] != thread]:
             store.save_threads(changed)
+
+
+def _clean(thread: Thread, redact: Redact) -> Thread:
+    """Without secrets in what is stored and shown. Paths stay: files are opened and folders compared by them."""
+    texts = {name: getattr(thread, name) for name in ("title", "preview", "git_branch", "git_origin_url")}
+    return msgspec.structs.replace(thread, **{name: redact(text) for name, text in texts.items() if text})
 
 
 def _redacted(broken: list[Broken], settings: Settings) -> Iterator[Broken]:
