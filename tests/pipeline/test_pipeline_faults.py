@@ -11,7 +11,20 @@ import threading
 from pathlib import Path
 
 import pytest
-from faulty_house import FIRST, HOUR, NOT_ALMIGHTY, NOW_MS, SECOND, YEAR, FaultyHouse, consolidated, files, slow, told
+from faulty_house import (
+    FIRST,
+    HOUR,
+    NOT_ALMIGHTY,
+    NOW_MS,
+    SECOND,
+    YEAR,
+    FaultyHouse,
+    consolidated,
+    failed,
+    files,
+    slow,
+    told,
+)
 
 from stillroom.clock import FixedClock
 from stillroom.config import DatabaseLimits, Memories
@@ -319,6 +332,26 @@ def test_a_byte_order_mark_and_windows_lines_are_survived(house: FaultyHouse) ->
     house.add_second()
     assert consolidated(house.later()).inputs == 2
     assert (house.root / "memory_summary.md").read_bytes().startswith(b"v1\n")
+
+
+@pytest.mark.slow
+def test_a_handbook_that_grew_beyond_all_bounds_is_told_and_stays(house: FaultyHouse) -> None:
+    house.run()
+    mine = "".join(f"Paragraph {number} of a person, who writes a lot.\n\n" for number in range(200_000))
+    house.handbook.write_text(house.handbook.read_text(encoding="utf-8") + "\n" + mine, encoding="utf-8")
+    before = house.handbook.read_bytes()
+    house.add_second()
+    outcome = failed(house.later())
+    assert outcome.status == "failed_invalid_artifacts"
+    assert "at most 1048576 are allowed" in outcome.reason
+    assert house.handbook.read_bytes() == before
+    house.handbook.write_bytes(b"x" * 40 * 1024 * 1024)
+    outcome = failed(house.later())
+    print(outcome)
+    assert outcome.reason
+    assert house.handbook.stat().st_size == 40 * 1024 * 1024
+    house.handbook.write_bytes(before[:20_000])
+    assert consolidated(house.later()).inputs == 2
 
 
 @pytest.mark.slow

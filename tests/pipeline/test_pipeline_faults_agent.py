@@ -1,0 +1,131 @@
+"""An agent that does everything that it should not, in whole passes with the real jail."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from faulty_house import FaultyHouse, files
+
+from stillroom.config import Memories, StageTwo
+from stillroom.consolidate.outcome import Consolidated, Failed
+from stillroom.sandbox import probe
+from stillroom.testing import SAMPLE_MEMORY, CallTool, LoopbackModel, RecordedRequest, Reply, Say
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not any(level.available and level.level != "files" for level in probe()),
+        reason="no jail with a shell here: " + "; ".join(f"{level.level}: {level.reason}" for level in probe()),
+    ),
+]
+
+WORK = """
+f=$(cd rollout_summaries && ls | grep -v forged | head -1)
+cat > MEMORY.md <<END
+# Task Group: ledgerkit
+
+scope: the ledgerkit library
+applies_to: cwd=/home/dev/work/ledgerkit; reuse_rule=safe in every checkout
+
+## Task 1: what the agent wrote
+
+### rollout_summary_files
+
+- rollout_summaries/$f (cwd=/home/dev/work/ledgerkit, rollout_path=unknown, updated_at=2026-11-29)
+
+### keywords
+
+- ledgerkit, split_evenly
+END
+printf 'v1\\n\\n## User Profile\\n\\n## User preferences\\n\\n## General Tips\\n' > memory_summary.md
+"""
+MARK = "stillroom_fault_4711_"
+#: What it does, and whether its work may be published all the same.
+MISDEEDS: dict[str, tuple[str, str]] = {
+    "links": ("ln -s /etc/passwd skills; ln -s / root; ln /etc/passwd hard", "published"),
+    "binary": ("mkdir -p skills/x; head -c 5000 /dev/urandom > skills/x/SKILL.md", "failed_invalid_artifacts"),
+    "binary handbook": ("", "failed_invalid_artifacts"),
+    "one gigabyte": ("mkdir -p skills/x; head -c 1073741824 /dev/zero > skills/x/big.md", "failed"),
+    "many files": ("mkdir -p skills/x; for i in $(seq 4000); do : > skills/x/$i.md; done", "any"),
+    "deletes all": ("rm -rf ./* .[a-z]*", "published"),
+    "edits inputs": (
+        "echo forged >> raw_memories.md; echo forged > rollout_summaries/forged.md; rm extensions/ad_hoc/*",
+        "published",
+    ),
+    "writes .git": ("mkdir -p .git/hooks; printf '[core]\\nfsmonitor=touch /tmp/x\\n' > .git/config", "failed_invalid"),
+    "git attributes": ("echo '* filter=x' > .gitattributes", "failed_invalid"),
+    "odd names": ("mkdir -p 'skills/a\nb'; echo x > 'skills/a\nb/SKILL.md'; echo x > 'skills/a\nb/-rf'", "published"),
+    "deep": ("d=skills; for i in $(seq 200); do d=$d/d; done; mkdir -p $d; echo x > $d/x.md", "failed_invalid"),
+    "closed folder": ("mkdir -p skills/x; echo x > skills/x/SKILL.md; chmod 0 skills/x skills", "any"),
+    "pipe": ("mkdir skills; mkfifo skills/pipe", "published"),
+    "floods tmp": (f"head -c 3000000000 /dev/zero > /tmp/{MARK}; head -c 3000000000 /dev/zero > /dev/shm/x", "any"),
+    "forks": ("b() { b | b & }; b; b; b", "any"),
+    "background": (f"(exec -a {MARK} sleep 1000) & (setsid sh -c 'exec -a {MARK} sleep 1000') & true", "published"),
+    "floods output": ("yes | head -c 50000000", "published"),
+}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> FaultyHouse:
+    return FaultyHouse(tmp_path)
+
+
+def processes_marked() -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if MARK.encode() in (process / "cmdline").read_bytes():
+                found.append(process.name)
+        except OSError:
+            continue
+    return [pid for pid in found if int(pid) != os.getpid()]
+
+
+@pytest.mark.parametrize("name", MISDEEDS)
+def test_whatever_the_agent_does_the_folder_is_whole_and_nothing_else_is_touched(house: FaultyHouse, name: str) -> None:
+    misdeed, ends = MISDEEDS[name]
+    turns: list[Reply] = [CallTool("shell", {"command": misdeed}), CallTool("shell", {"command": WORK}), Say("done")]
+    if name == "binary handbook":
+        turns = [*turns[1:2], CallTool("shell", {"command": "head -c 9000 /dev/urandom >> MEMORY.md"}), Say("done")]
+
+    def answer(request: RecordedRequest) -> Reply:
+        if not request.json.get("tools"):
+            return Say(SAMPLE_MEMORY)
+        return turns.pop(0) if len(turns) > 1 else turns[0]
+
+    house.root.mkdir(parents=True)
+    (house.root / "mine.md").write_text("mine", encoding="utf-8")
+    codex = files(house.codex)
+    with LoopbackModel(answer) as server:
+        house.set(
+            memories=Memories(extract_model="loopback:gpt-5-mini", consolidation_model="loopback:gpt-5"),
+            providers={"loopback": server.provider()},
+            stage_two=StageTwo(max_requests=12, max_shell_seconds=8, max_run_seconds=60, max_folder_entries=500),
+        )
+        report = house.run()
+    outcome = report.consolidate
+    assert isinstance(outcome, Consolidated | Failed), outcome
+    published = isinstance(outcome, Consolidated)
+    if ends == "published":
+        assert published, outcome
+    elif ends != "any":
+        assert outcome.status.startswith(ends)
+        assert isinstance(outcome, Failed)
+        assert outcome.reason
+        assert len(outcome.reason) < 2000
+    assert report.failed is not published
+    present = files(house.root)
+    assert present["mine.md"] == b"mine"
+    assert b"forged" not in b"".join(present.values())
+    assert ("MEMORY.md" in present) is published
+    assert "extensions/ad_hoc/instructions.md" in present
+    assert not any(path.is_symlink() or path.is_fifo() for path in house.root.rglob("*"))
+    assert sum(map(len, present.values())) < 1_000_000
+    assert files(house.codex) == codex
+    assert processes_marked() == []
+    assert [path.name for path in house.settings.staging.iterdir() if path.name not in (".lock", "spare")] == []
+    assert not Path(f"/tmp/{MARK}").exists()
+    house.set(memories=Memories())
+    assert not house.later().failed
