@@ -18,7 +18,7 @@ from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
 from stillroom.workspace import artifacts, extensions
 from stillroom.workspace.history import History
-from stillroom.workspace.layout import has_artifacts, prepare_folder
+from stillroom.workspace.layout import HANDBOOK, SUMMARY, has_artifacts, prepare_folder
 from stillroom.workspace.publish import Checkpoint, PublishReport
 from stillroom.workspace.staging import Staging, look, open_staging, recover
 from stillroom.workspace.validate import Finding, check_artifacts, scrub
@@ -76,6 +76,9 @@ class Job:
         noted += [f"a killed run can't be completed yet: {why}" for why in recovery.blocked.values()]
         if aside := baseline.moved_aside or aside:
             noted.append(f"the history could not be read; it is at {aside}, and a new one begins here")
+        for path in (self.settings.root / HANDBOOK, self.settings.root / SUMMARY):
+            if path.exists() and path.stat().st_size > self.limits.max_file_bytes:
+                noted.append(f"`{path}` is too large to be read ({path.stat().st_size:,} bytes): it stays as it is")
         return noted
 
     def configure(self) -> Consolidator:
