@@ -234,3 +234,14 @@ def test_an_interrupt_while_it_starts_ends_with_130_and_no_traceback(environment
     )
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_path_cannot_steer_the_terminal_and_is_told_once(environment: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "\x1b]0;owned\x07codex" / "sessions" / "2026" / "11" / "29"
+    folder.mkdir(parents=True)
+    name = "rollout-2026-11-29T13-00-00-01a2273c-4000-7000-8000-000000000001.jsonl"
+    (folder / name).write_bytes(b"\x00\x01")
+    done = stillroom("run", env={**environment, "CODEX_HOME": str(folder.parents[3])})
+    assert done.returncode == 0
+    assert "\x1b" not in done.stderr
+    assert done.stderr.count(name) == 1

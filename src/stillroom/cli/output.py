@@ -13,11 +13,16 @@ def console(stream: TextIO | None = None) -> Console:
     return Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
 
 
+def plain(text: str) -> str:
+    """`text` without what would steer a terminal: paths, and what a server says, may hold anything."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
 def print_error(message: str, *, hint: str | None = None) -> None:
     """`error: …`, and below it what to do."""
     out = console()
     out.print("[bold red]error:[/] ", end="")
-    out.print(message, markup=False)
+    out.print(plain(message), markup=False)
     if hint:
         out.print("[bold]hint:[/] ", end="")
-        out.print(hint, markup=False)
+        out.print(plain(hint), markup=False)

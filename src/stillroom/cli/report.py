@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import assert_never
 
-from stillroom.cli.output import console
+from stillroom.cli.output import console, plain
 from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
 from stillroom.extract.outcome import Failed as ThreadFailed
@@ -32,7 +32,7 @@ def print_report(report: PipelineReport, *, settings: Settings) -> None:
     """A few lines for each step that ran."""
     out = console()
     for style, text in _lines(report, settings):
-        out.print(text, style=style, markup=False)
+        out.print(plain(text), style=style, markup=False)
 
 
 def _lines(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | None, str]]:
@@ -51,7 +51,8 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
             for source in settings.sources:
                 yield "yellow", f"              {_looked_in(source)}"
         for broken in threads.broken[:_FAILURES_TOLD]:
-            yield "yellow", f"              can't read {broken.path}: {broken.reason}"
+            where = "" if broken.path in broken.reason else f"`{broken.path}`: "
+            yield "yellow", f"              {where}{broken.reason}"
         if len(threads.broken) > _FAILURES_TOLD:
             yield "yellow", f"              and {len(threads.broken) - _FAILURES_TOLD:,} more"
     if report.skipped:
