@@ -6,8 +6,14 @@ import re
 import tomllib
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Literal
 
 import msgspec
+
+from stillroom.offline.text.pattern import late
+
+Script = Literal["latin", "cyrillic", "other"]
+SCRIPT_OF: dict[str, Script] = {"ru": "cyrillic", "ko": "other", "zh": "other", "ja": "other"}
 
 FALLBACK = "en"
 """Applied besides the language of a message: people mix English into every language when they speak of code."""
@@ -28,24 +34,33 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def languages() -> dict[str, Language]:
-    """Every table by its language code, in a stable order."""
-    found: dict[str, Language] = {}
-    for entry in sorted(files(__name__).iterdir(), key=lambda e: e.name):
-        if entry.name.endswith(".toml"):
-            table = msgspec.convert(tomllib.loads(entry.read_text(encoding="utf-8")), Language)
-            found[table.language] = table
-    return found
+def codes() -> tuple[str, ...]:
+    """The languages that have a table, in a stable order."""
+    return tuple(sorted(e.name.removesuffix(".toml") for e in files(__name__).iterdir() if e.name.endswith(".toml")))
+
+
+@cache
+def table(code: str) -> Language:
+    """The table of one language, read when that language first occurs."""
+    text = files(__name__).joinpath(f"{code}.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), Language)
+
+
+@cache
+def stopwords(script: Script) -> frozenset[str]:
+    """Little words of every spaced language that is written so."""
+    wanted = (code for code in codes() if SCRIPT_OF.get(code, "latin") == script)
+    return frozenset().union(*(table(code).stopwords for code in wanted if table(code).spaced))
 
 
 @cache
 def _pattern(language: str, kind: str) -> re.Pattern[str] | None:
-    table = languages()[language]
-    entries = table.cues.get(kind, ())
+    spoken = table(language)
+    entries = spoken.cues.get(kind, ())
     if not entries:
         return None
     joined = "|".join(entries)
-    bounded = rf"(?<![\w-])(?:{joined})(?![\w-])" if table.spaced else f"(?:{joined})"
+    bounded = rf"(?<![\w-])(?:{joined})(?![\w-])" if spoken.spaced else f"(?:{joined})"
     return re.compile(bounded, re.IGNORECASE)
 
 
@@ -112,30 +127,29 @@ def without_opener(text: str, spoken: tuple[str, ...]) -> str:
 
 
 _SCRIPTS = (
-    ("ja", re.compile(r"[\u3041-\u30ff]")),
-    ("ko", re.compile(r"[\uac00-\ud7a3]")),
-    ("zh", re.compile(r"[\u4e00-\u9fff]")),
-    ("ru", re.compile(r"[\u0400-\u04ff]")),
+    ("ja", late(r"[\u3041-\u30ff]")),
+    ("ko", late(r"[\uac00-\ud7a3]")),
+    ("zh", late(r"[\u4e00-\u9fff]")),
+    ("ru", late(r"[\u0400-\u04ff]")),
 )
 # Letters that speak for one Latin language among those of the tables.
 _LETTERS = {
-    "en": re.compile(r"(?!)"),
-    "de": re.compile(r"[äöüßÄÖÜ]"),
-    "fr": re.compile(r"[èêëâîôûùçœ]|\b[ldcnsj]'"),
-    "es": re.compile(r"[ñ¿¡]"),
-    "pt": re.compile(r"[ãõ]|ç[ãõ]"),
+    "en": late(r"(?!)"),
+    "de": late(r"[äöüßÄÖÜ]"),
+    "fr": late(r"[èêëâîôûùçœ]|\b[ldcnsj]'"),
+    "es": late(r"[ñ¿¡]"),
+    "pt": late(r"[ãõ]|ç[ãõ]"),
 }
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_WORD = late(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
 @cache
 def _own_words(language: str) -> frozenset[str]:
     """Words that speak for a language: its commonest ones, and cues that are a single word."""
-    table = languages()[language]
-    single = (
-        entry for kind in ("frequency", "changed", "standing", "prohibition") for entry in table.cues.get(kind, ())
-    )
-    return table.stopwords | {entry for entry in single if entry.isalpha()}
+    own = table(language)
+    kinds = ("frequency", "changed", "standing", "prohibition")
+    single = (entry for kind in kinds for entry in own.cues.get(kind, ()))
+    return own.stopwords | {entry for entry in single if entry.isalpha()}
 
 
 def detect(text: str) -> str:
@@ -148,13 +162,13 @@ def _detected(text: str) -> tuple[str, int]:
     """The language of `text`, and how much speaks for it."""
     sample = text[:4000]
     for code, pattern in _SCRIPTS:
-        if code in languages() and (found := len(pattern.findall(sample))) >= 2:
+        if code in codes() and (found := len(pattern.findall(sample))) >= 2:
             return code, found
     words = [w.casefold() for w in _WORD.findall(sample)]
     votes = {
         code: sum(word in _own_words(code) for word in words) + 2 * len(_LETTERS[code].findall(sample))
         for code in _LETTERS
-        if code in languages()
+        if code in codes()
     }
     best = max(votes, key=lambda code: (votes[code], code == FALLBACK, code))
     return best, votes[best]

@@ -14,23 +14,25 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
+from stillroom.offline.text.pattern import late
+
 _OPEN = "<!-- Lines by Stillroom; every other line of MEMORY.md and memory_summary.md is kept as it is."
 _CLOSE = "-->"
-_RECORD = re.compile(re.escape(_OPEN) + r"\n(.*?)\n?" + re.escape(_CLOSE), re.DOTALL)
+_RECORD = late(re.escape(_OPEN) + r"\n(.*?)\n?" + re.escape(_CLOSE), re.DOTALL)
 _PER_LINE = 16
-_HEADING = re.compile(r"^(#{1,6}) (.*)$")
-_FENCE = re.compile(r"^\s*(```|~~~)")
-_REFERENCES = re.compile(r"\s*(?:\[Task \d+\])+\s*$")
-_NUMBER = re.compile(r"^(#{1,6} Task) \d+: ")
+_HEADING = late(r"^(#{1,6}) (.*)$")
+_FENCE = late(r"^\s*(```|~~~)")
+_REFERENCES = late(r"\s*(?:\[Task \d+\])+\s*$")
+_NUMBER = late(r"^(#{1,6} Task) \d+: ")
 _TITLES = "User preferences|Reusable knowledge|Failures and how to do differently"
 _OWN_COMMENT = r"<!-- Lines by Stillroom.*|(?:handbook|summary|out): [0-9a-f ]+|-->"
 # What a generated line looks like, for files whose record is gone.
-_HANDBOOK_SHAPE = re.compile(
+_HANDBOOK_SHAPE = late(
     rf"^(?:# (?:Task Group: .*|Memory|Notes)|## (?:Task \d+.*|{_TITLES})|### (?:rollout_summary_files|keywords)"
     r"|scope: .*|applies_to: .*|- .*(?:\[Task \d+\]|\[ad-hoc note\]|rollout_path=.*\)) ?|- [^:]*,[^:]*"
     rf"|Nothing is remembered .*|{_OWN_COMMENT})$"
 )
-_SUMMARY_SHAPE = re.compile(
+_SUMMARY_SHAPE = late(
     rf"^(?:v1|## (?:User Profile|General Tips|What's in Memory|{_TITLES})|#{{3,4}} .*|  - (?:desc|learnings): .*"
     r"|- [^:]+: .*"
     r"|- .*(?:\[ad-hoc note\]|\(in [^()]*\))|- none (?:known )?yet|Nothing is known .*|Works with coding agents on.*)$"

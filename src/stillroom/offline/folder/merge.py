@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,9 +9,11 @@ from stillroom.offline.folder.groups import Group
 from stillroom.offline.folder.reading import BulletKind, Session, Task
 from stillroom.offline.text import conflict, words
 from stillroom.offline.text.conflict import Claim
+from stillroom.offline.text.pattern import late
 
-_QUOTE = re.compile(r"\"(.+?)\"(?= ->|$| \(|, then changed)")
-_COMMAND = re.compile(r"^\[\d+\] (`[^`]+`.*?) -> passed(?:, (\d+) times)?(, named by the user)?")
+_QUOTE = late(r"the user (?:\w+|agreed to “[^”]*”): \"(.+?)\"(?= ->|$| \(|, then changed)")
+_ANY_QUOTE = late(r"\"(.+?)\"(?= ->|$| \(|, then changed)")
+_COMMAND = late(r"^\[\d+\] (`[^`]+`.*?) -> passed(?:, (\d+) times)?(, named by the user)?")
 _MAX_COMMANDS = 12
 
 
@@ -89,7 +90,7 @@ def merge(group: Group) -> Block:
 
 def said(text: str) -> str:
     """The quoted words of a line, or the line itself."""
-    match = _QUOTE.search(text)
+    match = _QUOTE.search(text) or _ANY_QUOTE.search(text)
     return match[1] if match else text
 
 

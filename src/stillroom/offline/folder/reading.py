@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from stillroom.offline.text.pattern import late
 from stillroom.store.records import Stage1Output
 
 BulletKind = Literal["preference", "knowledge", "failure", "reference"]
@@ -21,10 +22,10 @@ _SECTIONS: dict[str, BulletKind] = {
     "failures and how to do differently": "failure",
     "references": "reference",
 }
-_TASK = re.compile(r"^#{2,4} Task \d+:?\s*(.*)$")
-_SECTION = re.compile(r"^(?:#{1,6}\s*)?([A-Za-z][A-Za-z ]{3,60}?):?\s*$")
-_FIELD = re.compile(r"^(description|task|task_group|task_outcome|cwd|keywords):\s*(.*)$")
-_HEADER = re.compile(r"^thread_id:\s*(\S.*?)\s*$", re.MULTILINE)
+_TASK = late(r"^#{2,4} Task \d+:?\s*(.*)$")
+_SECTION = late(r"^(?:#{1,6}\s*)?([A-Za-z][A-Za-z ]{3,60}?):?\s*$")
+_FIELD = late(r"^(description|task|task_group|task_outcome|cwd|keywords):\s*(.*)$")
+_HEADER = late(r"^thread_id:\s*(\S.*?)\s*$", re.MULTILINE)
 _HEADER_BYTES = 2000
 _LAST_SECOND = 253_402_300_799
 

@@ -73,9 +73,17 @@ def _preferences(blocks: Sequence[Block], room: Room) -> list[str]:
                 known[1].append(block.group.title)
     shown.sort(key=lambda pair: -len(pair[1]) if len(pair[1]) > 1 else 0)
     return [
-        f"- {shorten(line.render(with_history=False), room.line_chars)} (in {', '.join(titles[:4])})"
+        f"- {shorten(_unscoped(line.render(with_history=False), titles), room.line_chars)} (in {', '.join(titles[:4])})"
         for line, titles in shown
     ]
+
+
+def _unscoped(text: str, titles: Sequence[str]) -> str:
+    """A wish without the repository in what follows from it: the line ends with where it holds."""
+    before, arrow, implied = text.rpartition(" -> ")
+    for title in titles:
+        implied = implied.replace(f" in {title}", "", 1)
+    return f"{before}{arrow}{implied}"
 
 
 def _tips(blocks: Sequence[Block], room: Room) -> list[str]:

@@ -8,13 +8,14 @@ from typing import Literal
 
 from stillroom.offline.session import shell
 from stillroom.offline.sizes import ERROR_CHARS, MAX_OUTPUT_CHARS
+from stillroom.offline.text.pattern import late
 from stillroom.offline.text.words import shorten
 from stillroom.rollouts.events import Ran
 
 Verdict = Literal["passed", "failed", "unknown"]
 
 # Output of a run that failed, whatever its exit code says. Anchored at line starts, or very telling.
-_FAILING = re.compile(
+_FAILING = late(
     r"""^(?:
       FAILED\b | FAIL[:\s]\S* | ---\sFAIL: | \s*✗\s | \s*✖\s | \s*[×✕]\s\S | not\sok\s\d
     | error(?:\[\w+\])?:\s\S
@@ -54,14 +55,14 @@ _TELLING = (
     "***",
     "e  ",
 )
-_PASSING = re.compile(
+_PASSING = late(
     r"(?<!\d)0 (?:failed|failures|errors)|\b\d+ pass(?:ed|ing)|\ball (?:tests|checks) pass|"
     r"test result: ok|^ok\s|^OK\b|\bBUILD SUCCESS|\bSuccess\b|no (?:issues|errors|problems)|"
     r"\b0 problems|✓|All checks passed",
     re.IGNORECASE | re.MULTILINE,
 )
 
-_EXACT = re.compile(
+_EXACT = late(
     r"^\s*(?:E\s+|>\s+|Caused by:\s+)?(?:[\w.]+::)*[\w.]*(?:Error|Exception|Panic|Fault)\b(?:\s\[\w+\])?:\s*\S|"
     r"error(?:\[\w+\]|\sTS\d+|\s[A-Z]+\d+)|^\s*fatal:|panicked\sat|^panic:|:\serror:|"
     r"undefined reference|command not found|No such file|Permission denied|permission denied|"
@@ -70,20 +71,20 @@ _EXACT = re.compile(
     r"incompatible|unsupported|deprecated and removed|expected\b.*\b(?:got|received|found|actual)|"
     r"Expected\b|timed? ?out|Timeout|OOM|out of memory|lock(?:ed)?\b"
 )
-_BROAD = re.compile(
+_BROAD = late(
     r"\berror\b|\bfail(?:ed|ure)?\b|\bfatal\b|\bassert|错误|失败|エラー|失敗|오류|실패|ошибка|fehler|erreur|échec|"
     r"erro\b|falha|fallo|not ok|✗|✖|✕|×|^E\s{2,}",
     re.IGNORECASE,
 )
 # A test that failed, by name.
-_NAMED = re.compile(
+_NAMED = late(
     r"^\s*(?:FAILED\s+\S*::\S+|FAIL:?\s+\S.*|--- FAIL: \S+|[✗✖✕×]\s+\S.*|not ok \d+.*|"
     r"\S.* > \S.* FAILED|\d+\) \S.*|test \S+ \.\.\. FAILED)$",
     re.MULTILINE,
 )
-_EXPECTED = re.compile(r"^\s*[Ee]xpected:? .*\n+\s*(?:[Rr]eceived|[Aa]ctual|[Gg]ot|but was):? .*", re.MULTILINE)
+_EXPECTED = late(r"^\s*[Ee]xpected:? .*\n+\s*(?:[Rr]eceived|[Aa]ctual|[Gg]ot|but was):? .*", re.MULTILINE)
 # Lines that only say that something failed.
-_EMPTY = re.compile(
+_EMPTY = late(
     r"panicked at \S+:$|^\s*(?:error|errors|failed|failure|fail|fatal|exception|uncaught|traceback.*|npm ERR!|"
     r"npm error)\s*[:!.]*\s*$|A complete log of this run|make(?:\[\d+\])?: \*\*\*|"
     r"exit(?:ed with)? (?:status|code)|could not compile|Command failed|ELIFECYCLE|=+ (?:FAILURES|"

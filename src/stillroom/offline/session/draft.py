@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,18 @@ from stillroom.offline.session.wish import Wish
 from stillroom.offline.sizes import LINE_CHARS, MAX_KEYWORDS, MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
 from stillroom.offline.text.words import content, identifiers, shorten, unique, weight
 
+# fmt: off
+_SHOUTED = frozenset(
+    [
+        "yes", "not", "none", "null", "true", "false", "fail", "failed", "failure", "pass", "passed",
+        "error", "errors", "warn", "warning", "info", "debug", "trace", "fatal", "note", "todo", "fixme",
+        "done", "never", "always", "must", "only", "all", "any", "and", "but", "the", "this", "that",
+        "stop", "now", "new", "old", "important", "please", "nothing", "everything", "skip", "skipped",
+        "assert", "expected", "actual", "received", "got", "build", "success", "critical", "panic", "usage",
+        "hint", "caused",
+    ]
+)
+# fmt: on
 _VERBS = {"rule": "asked", "correction": "corrected", "preference": "asked", "decision": "decided", "fact": "said"}
 
 
@@ -95,9 +108,16 @@ def keywords(tasks: Sequence[TaskNotes]) -> list[str]:
             found += [name for name in identifiers(text)[:4] if len(name) <= 40]
     if not found:
         found = [word for word in tasks[0].name.split() if len(word) > 3]
-    found = [name for name in found if not name.strip("`'\"").replace(".", "").isdigit()]
+    found = [name for name in found if not _says_nothing(name.strip("`'\" "))]
     clean = (name.replace(",", " ").replace("\n", " ").strip("`'\" ") for name in found)
     return unique(name for name in clean if name and len(name) <= 60)[:MAX_KEYWORDS]
+
+
+def _says_nothing(name: str) -> bool:
+    """Whether nobody would search by `name`: a number, an abbreviation ("i.e"), a shouted word ("FAIL", "YES")."""
+    if name.replace(".", "").isdigit() or re.fullmatch(r"(?:[^\W\d_]\.)+[^\W\d_]?\.?", name):
+        return True
+    return name.isupper() and name.isalpha() and (len(name) < 3 or name.casefold() in _SHOUTED)
 
 
 def _kept(wishes: Sequence[Wish]) -> list[Wish]:
@@ -178,7 +198,8 @@ def _failure_line(failure: Failure) -> str:
 def _check(failure: Failure) -> str:
     """What showed that it was solved."""
     if not failure.resolved:
-        return "" if failure.reported else " | not solved in this session"
+        endings = {"failing": " | still failing when the session ended", "unseen": " | no later run seen", "": ""}
+        return "" if failure.reported else endings[failure.ending]
     if failure.reported:
         return f" | check: `{shorten(failure.passed, 100)}` passed"
     return f" | what worked: `{shorten(failure.passed, 100)}`" if failure.other_command else " | then passed"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from stillroom.offline import cues
-from stillroom.offline.session import checks, referents, shell
+from stillroom.offline.session import checks, kinds, referents, shell
 from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wishes import Heard
@@ -43,6 +44,8 @@ class Failure:
     change: str = ""  #: lines that the last edit added, when nobody said why
     causes: tuple[Statement, ...] = ()
     told: str = ""  #: what the user said of it
+    #: The check was not seen to pass: nothing was changed after it failed for the last time, or something was.
+    ending: Literal["failing", "unseen", ""] = ""
 
     @property
     def resolved(self) -> bool:
@@ -123,15 +126,20 @@ def _follow(first: _Step, later: list[_Step], turns: Sequence[Turn]) -> tuple[Fa
     used: set[tuple[int, int]] = set()
     attempts = 1
     passed: _Step | None = None
+    last = first
+    seen_green = False
     for step in later:
         same = step.base == first.base
-        alike = bool(step.core & first.core) and step.turn - first.turn <= 2
+        alike = bool(step.core & first.core)
         if step.failed and same:
             attempts += 1
             used.add(step.place)
-        elif not step.failed and (same or alike):
-            passed = step
-            break
+            last = step
+        elif not step.failed and (same or (alike and _covers(step, first))):
+            seen_green = True
+            if same or step.turn - first.turn <= 2 or _edits(turns, last.place, step.place):
+                passed = step
+                break
     failure = Failure(
         turn=first.turn,
         step=first.step,
@@ -141,7 +149,11 @@ def _follow(first: _Step, later: list[_Step], turns: Sequence[Turn]) -> tuple[Fa
         attempts=attempts,
     )
     if passed is None:
-        return failure, used
+        end = (len(turns), 0)
+        changed = seen_green or bool(_edits(turns, last.place, end)) or last.turn < len(turns) - 1
+        return replace(
+            failure, ending="unseen" if changed and not seen_green else "" if seen_green else "failing"
+        ), used
     edits = _edits(turns, first.place, passed.place)
     return (
         replace(
@@ -155,6 +167,16 @@ def _follow(first: _Step, later: list[_Step], turns: Sequence[Turn]) -> tuple[Fa
         ),
         used,
     )
+
+
+def _covers(passed: _Step, failed: _Step) -> bool:
+    """Whether a run that was told which tests to run was told those that had failed."""
+    named = [w for w in shell.words(passed.part)[1:] if not w.startswith("-") and ("::" in w or "." in w or "/" in w)]
+    if not named or any(name in failed.part for name in named):
+        return True
+    output = checks.output_of(failed.run)
+    stems = [piece for name in named for piece in re.split(r"[^\w]+", name) if len(piece) > 3]
+    return any(stem in output for stem in stems) or not any(re.search(r"test|spec", name) for name in named)
 
 
 def _edits(turns: Sequence[Turn], start: tuple[int, int], end: tuple[int, int]) -> list[tuple[str, str]]:
@@ -185,6 +207,7 @@ def _with_causes(failures: list[Failure], turns: Sequence[Turn], found: Found) -
             else (failure.turn, len(turns[failure.turn].steps))
         )
         near = words.content(" ".join([failure.error, failure.command, *failure.files]))
+        named = words.content(" ".join([failure.error, *failure.files, *(c.text for c in failure.causes)]))
         rivals = [f for f in failures[number + 1 :] if (f.turn, f.step) < end]
         inside = [s for s in found.said if start < (s.turn, s.step) < end and s.text not in taken]
         causes = _explanation(inside, near, rivals)
@@ -192,11 +215,15 @@ def _with_causes(failures: list[Failure], turns: Sequence[Turn], found: Found) -
             after = [s for s in found.said if end <= (s.turn, s.step) and s.turn == end[0] and s.text not in taken]
             causes = [s for s in after if s.causal and s.tone == "plain" and s.content & near][:1]
         taken.update(s.text for s in causes)
-        out.append(replace(failure, causes=tuple(causes), told=_explained(failure, near, turns)))
+        out.append(
+            replace(
+                failure, causes=tuple(causes), told=_explained(failure, named - words.content(failure.command), turns)
+            )
+        )
     return out
 
 
-def _explained(failure: Failure, near: frozenset[str], turns: Sequence[Turn]) -> str:
+def _explained(failure: Failure, named: frozenset[str], turns: Sequence[Turn]) -> str:
     """The user's own word on a failure that the turn ended with."""
     if failure.turn + 1 >= len(turns) or (failure.resolved and failure.passed_turn == failure.turn):
         return ""
@@ -204,8 +231,11 @@ def _explained(failure: Failure, near: frozenset[str], turns: Sequence[Turn]) ->
     for sentence in turn.sentences[:4]:
         if sentence.endswith(("?", "？")) or cues.opens("request", sentence, turn.spoken):
             continue
+        if kinds.has_own_rule(sentence, turn.spoken) or kinds.is_passing(sentence, turn.spoken):
+            # What they want from now on is no word on what failed.
+            continue
         content = words.content(sentence)
-        if words.weight(content) >= 3 and content & near:
+        if words.weight(content) >= 3 and words.weight(content & named) >= 1:
             return words.shorten(sentence, 200)
     return ""
 

@@ -7,15 +7,16 @@ import re
 from stillroom.offline import cues
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
+from stillroom.offline.text.pattern import late
 
 _TRAILING = 7.0
 """A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""
-_HEARSAY = re.compile(
+_HEARSAY = late(
     r"\b(?:someone|somebody|people|reddit|stack ?overflow|twitter|a blog|the internet|chatgpt|copilot|hacker news)\b"
     r".{0,30}\b(?:says?|said|wrote|claims?|thinks?|recommends?)\b",
     re.IGNORECASE,
 )
-_HANDED_ON = re.compile(
+_HANDED_ON = late(
     r"(?:wrote|writes|says|said|told me|schrieb|schreibt|sagte?|meint|écrit|dit|escribió|dice|dijo|escreveu|disse|diz"
     r"|написал\w*|пишет|сказал\w*|写道|说|言って|書いて|썼|라고)\s*[:：,]?\s*[\"“«「„'][^\"”»」]{15,}",
     re.IGNORECASE,

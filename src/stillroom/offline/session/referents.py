@@ -8,6 +8,7 @@ from stillroom.offline import cues
 from stillroom.offline.session import shell
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import sentences, words
+from stillroom.offline.text.pattern import late
 from stillroom.rollouts.events import Ran
 
 _LABEL = r"[1-9]|[A-Ea-e]"
@@ -24,13 +25,13 @@ _SIGNS = {
     "三": "3",
     "四": "4",
 }
-_SIGNED = re.compile(r"([①②③④]|[甲乙丙](?=[、.：:）)]))[、.：:）)]?\s*([^①②③④\n]{3,200}?)(?=[。.；;\n]|[①②③④]|$)")
-_LISTED = re.compile(
+_SIGNED = late(r"([①②③④]|[甲乙丙](?=[、.：:）)]))[、.：:）)]?\s*([^①②③④\n]{3,200}?)(?=[。.；;\n]|[①②③④]|$)")
+_LISTED = late(
     rf"^[ \t]*(?:[-*•][ \t]*)?(?:\*\*)?(?:(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|案|옵션)[ \t]*)?"
     rf"[(（]?({_LABEL}|[一二三四])(?:\*\*)?[.)）:：、][ \t]*(?:\*\*)?(.{{3,300}}?)[ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )
-_INLINE = re.compile(
+_INLINE = late(
     rf"(?:^|(?<=[\s(（:：;；,，、]))({_LABEL})[)）.][ \t]*(.{{3,200}}?)(?=[,;，；、。]?[ \t]*"
     rf"(?:or |and |oder |und |o |ou |y |или "
     rf"|和|或|と|または)?[ \t]*[(（]?(?<!\w)(?:{_LABEL})[)）.]|[?？。]|\.(?:\s|$)|$)",
@@ -43,7 +44,7 @@ _PICKS = {
     3: r"third|3rd|dritte[nrs]?|tercer[ao]?|troisi[eè]me|terceir[ao]|трет\w+|第三|三つ目|3つ目|(?:세\s?번째|셋째)",
     -1: r"latter|last (?:one|option)|letzte[nrs]?|[uú]ltim[ao]|derni[eè]re?|последн\w+|后者|後者|最后一个|마지막",
 }
-_LED = re.compile(
+_LED = late(
     rf"^\W*(?:[\w']+\s){{0,3}}?[就选選用要取]{{0,2}}(?:the |die |la |el |a |o )?"
     rf"(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|选项|案|옵션)?\s*[(（]?({_LABEL})(?:[)）]|\b(?!\s?[%\w])|[案番号번])",
     re.IGNORECASE,
@@ -171,7 +172,7 @@ def is_process(sentence: str, spoken: tuple[str, ...]) -> bool:
         return False
     left = words.content(sentence)
     for code in spoken:
-        table = cues.languages()[code].cues.get("process", ())
+        table = cues.table(code).cues.get("process", ())
         left -= frozenset(stem for word in table for stem in words.content(word))
     return words.weight(left) < 2.5
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import msgspec
+
+from stillroom.offline.text.pattern import late
 
 _WRAPPERS = {"sudo", "env", "time", "nohup", "nice", "command", "exec", "stdbuf", "xvfb-run", "unbuffer", "caffeinate"}
 _SHELLS = {"bash", "sh", "zsh", "dash", "fish"}
@@ -24,14 +26,17 @@ class _Programs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chore_verbs: dict[str, frozenset[str]]
 
 
-_PROGRAMS = msgspec.convert(
-    tomllib.loads(files(__package__).joinpath("shell.toml").read_text(encoding="utf-8")), _Programs
-)
+@cache
+def _programs() -> _Programs:
+    text = files(__package__).joinpath("shell.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _Programs)
+
+
 _PREFIXES = {"npx", "bunx", "pnpx", "uvx", "pipx"}
-_VALUE_FLAGS = re.compile(
+_VALUE_FLAGS = late(
     r"^-(?:[CcfnpumeoI]|-(?:prefix|filter|project|package|file|directory|manifest-path|cwd|config|workspace|env-file))$"
 )
-_INLINE = re.compile(
+_INLINE = late(
     r"^(?:python[\d.]*|node|ruby|perl|php|deno|bun|psql|sqlite3|mysql)\b.*?\s(?:-c|-e|-p|-r|--eval|-)(?:\s|$|')|<<-?\s*['\"]?\w+|<<<"
 )
 _GENERIC = frozenset(
@@ -56,11 +61,32 @@ _GENERIC = frozenset(
         "service",
     ]
 )
-_SYNONYMS = {"pytest": "test", "jest": "test", "vitest": "test", "tests": "test", "rspec": "test", "mocha": "test"}
-_TO_NOWHERE = re.compile(r"\s+(?:\d?>&\d|[\d&]?>>?\s*/dev/null)")
-_ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
-_WORDLIKE = re.compile(r"^:?[A-Za-z][\w:.-]*$")
-_PATHLIKE = re.compile(
+_SYNONYMS = {
+    "pytest": "test",
+    "jest": "test",
+    "vitest": "test",
+    "tests": "test",
+    "rspec": "test",
+    "mocha": "test",
+    "unittest": "test",
+    "phpunit": "test",
+    "nextest": "test",
+    "ctest": "test",
+    "tox": "test",
+    "nox": "test",
+    "pest": "test",
+    "karma": "test",
+    "ava": "test",
+    "minitest": "test",
+    "spec": "test",
+    "specs": "test",
+    "nose2": "test",
+    "testing": "test",
+}
+_TO_NOWHERE = late(r"\s+(?:\d?>&\d|[\d&]?>>?\s*/dev/null)")
+_ASSIGNMENT = late(r"^[A-Za-z_]\w*=")
+_WORDLIKE = late(r"^:?[A-Za-z][\w:.-]*$")
+_PATHLIKE = late(
     r"[/\\]|\.(?:py|js|ts|tsx|jsx|rb|go|rs|java|kt|c|cc|cpp|h|sh|sql|json|ya?ml|toml|md|txt|php|exs?|cs|swift|feature)\b"
 )
 
@@ -188,7 +214,7 @@ def base(stage: str) -> str:
         return _extended([program, script], arguments[1:], room=1) if script else program
     if name in _PREFIXES and arguments:
         return _extended([program, arguments[0]], arguments[1:], room=1)
-    if name in _PROGRAMS.runners and arguments and arguments[0] in _PROGRAMS.runners[name]:
+    if name in _programs().runners and arguments and arguments[0] in _programs().runners[name]:
         return f"{program} {arguments[0]} {base(' '.join(arguments[1:]))}".strip()
     if name in {"docker", "docker-compose", "podman", "kubectl"} and "exec" in arguments[:2]:
         return _inside(program, arguments)
@@ -201,7 +227,7 @@ def core(stage: str) -> frozenset[str]:
     told = named[1:] if len(named) > 1 else named
     found: set[str] = set()
     for word in told:
-        if word.startswith("-") or word in _WRAPPERS or word in _PROGRAMS.runners or word in _GENERIC:
+        if word.startswith("-") or word in _WRAPPERS or word in _programs().runners or word in _GENERIC:
             continue
         for piece in re.split(r"[^A-Za-z0-9]+", word):
             if len(piece) > 2 and piece.casefold() not in _GENERIC:
@@ -215,11 +241,13 @@ def only_looks(stage: str) -> bool:
     if not rest:
         return True
     program = rest[0].rsplit("/", 1)[-1]
-    if program in _PROGRAMS.looks:
+    if program in _programs().looks:
         return not (program == "sed" and any(a.startswith("-i") or a == "--in-place" for a in rest))
-    if {"--version", "-V", "--help", "-h", "version", "help"} & set(rest[1:]) and len(rest) <= 3:
+    asked = {"--version", "-V", "--help", "-h", "version", "help"} & set(rest[1:])
+    if asked and sum(not word.startswith("-") for word in rest) <= 3:
+        # `npx --no-install eslint --version` asks whether it is there; its exit code is the answer.
         return True
-    verbs = _PROGRAMS.looking_verbs.get(program)
+    verbs = _programs().looking_verbs.get(program)
     if verbs is None:
         return False
     if not verbs:
@@ -236,12 +264,12 @@ def is_chore(stage: str) -> bool:
     if not rest:
         return True
     program = rest[0].rsplit("/", 1)[-1]
-    if program in _PROGRAMS.chores or _INLINE.search(stage):
+    if program in _programs().chores or _INLINE.search(stage):
         return True
     if program == "sed":
         return True
     plain = next((a for a in rest[1:] if not a.startswith("-")), "")
-    return plain in _PROGRAMS.chore_verbs.get(program, ())
+    return plain in _programs().chore_verbs.get(program, ())
 
 
 def hides_status(command: str) -> bool:

@@ -11,10 +11,11 @@ from stillroom.offline.session import shell
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.sizes import MAX_TASKS
 from stillroom.offline.text import words
+from stillroom.offline.text.pattern import late
 
-_COMMIT = re.compile(r"(?:^|\s)(?:-[a-z]*m|--message)(?:\s+|=)(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))", re.DOTALL)
-_TITLE = re.compile(r"(?:-t|--title)(?:\s+|=)(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))", re.DOTALL)
-_HEREDOC_SUBJECT = re.compile(r"<<-?\s*['\"]?\w+['\"]?\s*\n\s*(\S[^\n]*)")
+_COMMIT = late(r"(?:^|\s)(?:-[a-z]*m|--message)(?:\s+|=)(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))", re.DOTALL)
+_TITLE = late(r"(?:-t|--title)(?:\s+|=)(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))", re.DOTALL)
+_HEREDOC_SUBJECT = late(r"<<-?\s*['\"]?\w+['\"]?\s*\n\s*(\S[^\n]*)")
 
 
 @dataclass(frozen=True, slots=True)

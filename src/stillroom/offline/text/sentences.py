@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 
 from stillroom.offline.sizes import MAX_MESSAGE_CHARS, MAX_SENTENCES
+from stillroom.offline.text.pattern import late
 
-_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_BLOCK_OPEN = re.compile(r"^[ \t]*<([A-Za-z][\w-]*)(?:\s[^<>\n]*)?>", re.MULTILINE)
-_BULLET = re.compile(r"^[ \t]*(?:[-*•+・]|\d{1,2}[.)]|[（(]?[a-zA-Z\d一二三四五六七八九十][)）])[ \t]+")
-_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+")
+_FENCE = late(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_BLOCK_OPEN = late(r"^[ \t]*<([A-Za-z][\w-]*)(?:\s[^<>\n]*)?>", re.MULTILINE)
+_BULLET = late(r"^[ \t]*(?:[-*•+・]|\d{1,2}[.)]|[（(]?[a-zA-Z\d一二三四五六七八九十][)）])[ \t]+")
+_HEADING = late(r"^[ \t]*#{1,6}[ \t]+")
 
 # A line that a program wrote. Each alternative is cheap to refuse: it is anchored at the start.
-_LOG = re.compile(
+_LOG = late(
     r"""^\s*(?:
       [\[(]?\d{4}[-/]\d\d[-/]\d\d[T\s]\d\d:\d\d            # a time stamp
     | [\[(]?\d\d:\d\d:\d\d
@@ -40,14 +41,14 @@ _LOG = re.compile(
     )""",
     re.VERBOSE,
 )
-_UNBROKEN = re.compile(r"\S{160,}")
+_UNBROKEN = late(r"\S{160,}")
 
 # Where a sentence ends: CJK marks at once, Latin ones before a space. `…` and `...` end too.
-_END = re.compile(
+_END = late(
     r"(?<=[。！？])(?![」』）”’])|(?<=[。！？][」』”])|(?<=[!?])[\"'”’)\]]?\s+|(?<=[^.]\.)[\"'”’)\]]?\s+"
     r"|(?:(?<=…)|(?<=\.\.))\s+(?=[A-ZÀ-ÞА-Я])"
 )
-_ABBREVIATION = re.compile(
+_ABBREVIATION = late(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|resp|nr|dr|mr|mrs|ms|st|z\.\s?B|bzw|d\.\s?h|u\.\s?a|ggf|ca|usw|inkl|evtl|p\.\s?ej|p\.\s?ex|ex|aprox|т\.\s?е|т\.\s?д|т\.\s?п|напр|[A-Za-zА-Яа-я])\.$",
     re.IGNORECASE,
 )

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from stillroom.offline import cues
+from stillroom.offline.text.pattern import late
 
-_WORD = re.compile(r"[^\W_]+(?:[._/:@+-][^\W_]+)*|[^\W\d_]+")
-_CJK = re.compile(r"[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3々]+")
+_WORD = late(r"[^\W_]+(?:[._/:@+-][^\W_]+)*|[^\W\d_]+")
+_CJK = late(r"[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3々]+")
 # Grammar, mostly: no pair of these says what a sentence is about.
-_HIRAGANA = re.compile(r"[\u3041-\u309f]+")
-_CODE = re.compile(r"`([^`\n]{1,120})`")
+_HIRAGANA = late(r"[\u3041-\u309f]+")
+_CODE = late(r"`([^`\n]{1,120})`")
 # Names that a machine would know: paths, options, dotted, snake or camel case, versions, numbers of two digits or more.
-_IDENTIFIER = re.compile(
+_IDENTIFIER = late(
     r"--?[A-Za-z][\w-]+(?:=\S+)?|[\w.@~-]*/[\w./@~-]+|[A-Za-z_]\w*(?:\.\w+)+|[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*"
     r"|[A-Z][A-Z0-9_]{2,}|[A-Za-z]+\d[\w.]*|\d+(?:[.:]\d+)+|\d{2,}|[a-z0-9]+(?:-[a-z0-9]+)+"
 )
@@ -24,11 +25,6 @@ _IDENTIFIER = re.compile(
 def folded(text: str) -> str:
     """`text` in one form: compatibility characters, case and runs of space are levelled."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-@cache
-def _stopwords() -> frozenset[str]:
-    return frozenset().union(*(table.stopwords for table in cues.languages().values() if table.spaced))
 
 
 @lru_cache(maxsize=4096)
@@ -42,7 +38,7 @@ def content(text: str) -> frozenset[str]:
         found.update(pair for pair in pairs if not _HIRAGANA.fullmatch(pair))
     for match in _WORD.finditer(_CJK.sub(" ", text)):
         word = match[0]
-        if word not in _stopwords():
+        if word not in cues.stopwords("cyrillic" if "а" <= word[0] <= "ё" else "latin"):
             found.add(_stem(word))
     return frozenset(found)
 
@@ -52,7 +48,7 @@ def weight(found: frozenset[str]) -> float:
     return sum(0.5 if _CJK.match(word) else 1.0 for word in found)
 
 
-_RUSSIAN_ENDING = re.compile(r"(?:ого|ему|ами|ями|ов|ев|ам|ах|ям|ях|ом|ем|ой|ей|ых|их|ть|л[аои]?|[аеёиоуыэюяйьъ]+)$")
+_RUSSIAN_ENDING = late(r"(?:ого|ему|ами|ями|ов|ев|ам|ах|ям|ях|ом|ем|ой|ей|ых|их|ть|л[аои]?|[аеёиоуыэюяйьъ]+)$")
 
 
 def _stem(word: str) -> str:
