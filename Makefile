@@ -34,6 +34,7 @@ test: $(READY)  ## the unit tests, under a minute
 
 slow: $(READY)  ## the tests that take longer: kill at every step, many processes, large files
 	@$(BIN)/python -m pytest -m slow
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 tests/rollouts
 
 interop: $(READY)  ## the tests against real clients from npm
 	@$(BIN)/python -m pytest -m interop -rs

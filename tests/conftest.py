@@ -5,8 +5,10 @@ import os
 import pytest
 from hypothesis import settings
 
-settings.register_profile("default", deadline=None, max_examples=60)
-settings.load_profile("default")
+settings.register_profile("default", deadline=None, max_examples=40)
+#: `make slow` looks closer.
+settings.register_profile("thorough", deadline=None, max_examples=400)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture(autouse=True)

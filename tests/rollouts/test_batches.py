@@ -97,7 +97,7 @@ def plainly(path: Path, limit: int, reading: Reading) -> tuple[list[Item], ReadS
 @example([b"\xef\xbb\xbf"], 90, 64, b"")
 @example([STRANGE[0][:88] + b"x"], 90, 64, b"\n")
 @example([STRANGE[0]] * 20 + [STRANGE[24]] * 20, 1 << 20, 800, b"\n")
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_items_and_counts_are_those_of_the_plain_way(
     tmp_path: Path, lines: list[bytes], limit: int, batch_bytes: int, end: bytes
 ) -> None:

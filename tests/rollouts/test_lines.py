@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
@@ -119,7 +119,6 @@ TEXT = st.text(alphabet=st.sampled_from('aZ0+ \\"/\n\té世😀\x00\x7f'), max_s
 
 @example(['000\x7f😀😀😀000000"""""\x00\x7f\x7f\x7f😀😀😀'], [1], True)
 @given(st.lists(TEXT, min_size=1, max_size=6), st.lists(st.integers(1, 120), min_size=1, max_size=8), st.booleans())
-@settings(max_examples=200)
 def test_a_squeezed_line_is_json_with_the_ends_of_every_string_wherever_the_pieces_end(
     texts: list[str], sizes: list[int], escaped: bool
 ) -> None:

@@ -224,7 +224,7 @@ SESSION = max((Path(__file__).parents[2] / "examples/codex-home").rglob("*.jsonl
 
 
 @given(st.integers(0, SESSION.stat().st_size))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_file_cut_at_any_byte_gives_a_prefix_of_its_items(tmp_path: Path, at: int) -> None:
     whole, _ = read(SESSION)
     path = tmp_path / "cut.jsonl"
@@ -240,7 +240,7 @@ def test_a_file_cut_at_any_byte_gives_a_prefix_of_its_items(tmp_path: Path, at: 
     st.lists(st.binary(max_size=80) | st.sampled_from(SESSION.read_bytes().splitlines()), max_size=20),
     st.integers(64, 4000),
 )
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_stands_in_a_file_items_are_valid_json(tmp_path: Path, lines: list[bytes], limit: int) -> None:
     path = tmp_path / "garbage.jsonl"
     path.write_bytes(b"\n".join(lines))
@@ -255,7 +255,7 @@ def test_whatever_stands_in_a_file_items_are_valid_json(tmp_path: Path, lines: l
 
 
 @given(st.integers(0, 10_000), st.binary(min_size=1, max_size=8))
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damage_at_any_place_costs_only_the_lines_that_it_touches(tmp_path: Path, at: int, damage: bytes) -> None:
     whole, _ = read(SESSION)
     data = bytearray(SESSION.read_bytes())
