@@ -171,13 +171,15 @@ async def _pass(
         # 6. Consolidate.
         consolidated = await run_phase2(settings, store, clock, worker_id=worker_id, on_progress=on_progress)
         return put(report, consolidate=consolidated)
-    except (StoreError, WorkspaceError) as error:
+    except (StoreError, WorkspaceError, OSError) as error:
         return _stopped(report, error)
 
 
-def _stopped(report: PipelineReport, error: StillroomError) -> PipelineReport:
+def _stopped(report: PipelineReport, error: StillroomError | OSError) -> PipelineReport:
     """The first error is the one that counts; what could not be written because of it follows from it."""
-    stopped = report.stopped or Stopped(reason=str(error), hint=error.hint)
+    stopped = report.stopped or Stopped(
+        reason=str(error), hint=error.hint if isinstance(error, StillroomError) else None
+    )
     return msgspec.structs.replace(report, stopped=stopped)
 
 
