@@ -59,6 +59,8 @@ def test_each_request_of_the_loop_is_a_row(kind, stream):
     assert all(call.cost_usd is None for call in ledger.calls)
     assert len(server.requests) == 2
     assert b"42" in server.requests[1].body
+    stored = [request.json.get("store") for request in server.requests]
+    assert stored == ([False, False] if kind == "openai-responses" else [None, None])
     assert limits.snapshot_json() is not None
 
 

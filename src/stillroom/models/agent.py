@@ -13,12 +13,21 @@ from pydantic_ai import RunContext, exceptions
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
-from pydantic_ai.settings import ModelSettings, merge_model_settings
+from pydantic_ai.settings import ModelSettings
 
 from stillroom.config import StageOne
 from stillroom.errors import ModelUnavailable
 from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, call_with_retries
-from stillroom.models.pydantic import MALFORMED, NO_SDK_RETRIES, Opened, cost_of, failure_of, malformed, usage_of
+from stillroom.models.pydantic import (
+    MALFORMED,
+    NO_SDK_RETRIES,
+    Opened,
+    cost_of,
+    failure_of,
+    malformed,
+    unstored,
+    usage_of,
+)
 
 
 class RecordingModel(WrapperModel):
@@ -48,6 +57,9 @@ class RecordingModel(WrapperModel):
             await self._opened.close()
         return result
 
+    def _unstored(self, asked: ModelSettings | None) -> ModelSettings:
+        return unstored(self._opened.model, ModelSettings(**{**(asked or {}), **NO_SDK_RETRIES}))
+
     async def request(
         self,
         messages: list[ModelMessage],
@@ -61,7 +73,7 @@ class RecordingModel(WrapperModel):
             try:
                 async with asyncio.timeout(limit):  # of the whole reply; the SDK's is of each read
                     response = await super(RecordingModel, self).request(
-                        messages, merge_model_settings(model_settings, NO_SDK_RETRIES), model_request_parameters
+                        messages, self._unstored(model_settings), model_request_parameters
                     )
             except TimeoutError:
                 return Failed(error=ModelUnavailable(f"no complete reply within {limit:g} s"), retryable=True)
@@ -85,7 +97,7 @@ class RecordingModel(WrapperModel):
     ) -> AsyncGenerator[StreamedResponse]:
         """One attempt: what was already shown can't be taken back."""
         started = time.perf_counter()
-        settings = merge_model_settings(model_settings, NO_SDK_RETRIES)
+        settings = self._unstored(model_settings)
         try:
             async with super().request_stream(messages, settings, model_request_parameters, run_context) as stream:
                 yield stream

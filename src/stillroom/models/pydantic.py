@@ -199,8 +199,7 @@ class PydanticModel:
             timeout=self._stage.request_timeout_seconds,
             **NO_SDK_RETRIES,
         )
-        if isinstance(model.system, str) and model.system == "openai":
-            settings["openai_store"] = False  # type: ignore[typeddict-unknown-key]  # a provider's own setting
+        settings = unstored(model, settings)
         try:
             async with asyncio.timeout(self._stage.request_timeout_seconds):
                 response = await model_request(
@@ -314,3 +313,13 @@ def failure_of(error: exceptions.AgentRunError, *, now: int) -> Failed:
             return Failed(error=ModelUnavailable(message), retryable=True, retry_after=error.retry_after)
         case _:
             return Failed(error=InvalidReply(message))
+
+
+def unstored(model: Model, settings: ModelSettings) -> ModelSettings:
+    """`settings`, so that OpenAI does not keep what it is sent, as its Responses API does unless it is told not to."""
+    if model.system == "openai":
+        from pydantic_ai.models.openai import OpenAIResponsesModel
+
+        if isinstance(model, OpenAIResponsesModel):
+            settings["openai_store"] = False  # type: ignore[typeddict-unknown-key]  # a provider's own setting
+    return settings
