@@ -231,7 +231,7 @@ def test_the_rollout_takes_its_share_of_a_known_window(home: Home):
 def test_eight_at_a_time_and_no_more(home: Home):
     for number in range(20):
         home.add(number, size_bytes=2000)
-    with LoopbackModel(Slowly(0.03, Say(SAMPLE_MEMORY))) as server:
+    with LoopbackModel(Slowly(0.25, Say(SAMPLE_MEMORY))) as server:
         report = home.run(server)
     assert report.with_output == 20
     assert server.max_in_flight == 8

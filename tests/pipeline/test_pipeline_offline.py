@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from blockbuster import blockbuster_ctx
 
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source
@@ -57,6 +58,13 @@ async def test_a_backfill_makes_a_memory_folder_of_the_sessions(settings: Settin
     assert found["memory_summary.md"].startswith(b"v1\n")
     assert b"biome" in found["MEMORY.md"]
     assert settings.root.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.anyio
+async def test_a_pass_never_blocks_the_event_loop(settings: Settings, clock: FixedClock) -> None:
+    with blockbuster_ctx():
+        report = await backfill(settings, clock)
+    assert isinstance(report.consolidate, Consolidated)
 
 
 @pytest.mark.anyio

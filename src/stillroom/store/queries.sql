@@ -219,6 +219,7 @@ UPDATE jobs SET
     lease_until = NULL,
     last_error = NULL,
     last_success_watermark = input_watermark,
+    engine = :engine,
     reopened = 0
 WHERE kind = 'memory_stage1' AND job_key = :thread_id AND status = 'running' AND ownership_token = :token;
 
@@ -320,18 +321,14 @@ WHERE thread_id IN (
     LIMIT :limit
 );
 
--- reopen_outputs --
--- Make every thread whose output comes from this engine claimable once more, with all its retries. A running job is
--- left alone.
-INSERT INTO jobs (kind, job_key, status, retry_remaining, input_watermark, last_success_watermark, reopened)
-SELECT 'memory_stage1', thread_id, 'pending', :retries, source_updated_at, source_updated_at, 1
-FROM stage1_outputs
-WHERE engine = :engine
-ON CONFLICT (kind, job_key) DO UPDATE SET
+-- reopen_jobs --
+-- Make every thread that this engine did last claimable once more, with all its retries: also those in which it found
+-- nothing. A running job is left alone.
+UPDATE jobs SET
     reopened = 1,
     retry_at = NULL,
-    retry_remaining = max(jobs.retry_remaining, excluded.retry_remaining)
-WHERE jobs.status <> 'running';
+    retry_remaining = max(retry_remaining, :retries)
+WHERE kind = 'memory_stage1' AND engine = :engine AND status <> 'running';
 
 -- delete_all_outputs --
 -- Forget everything that was extracted.

@@ -95,6 +95,8 @@ CREATE TABLE jobs (
     last_error TEXT,
     input_watermark INTEGER,
     last_success_watermark INTEGER,
+    -- Who did a stage-1 job last: `offline`, or a model. Known also when there was nothing durable.
+    engine TEXT,
     -- Extract it again although the watermark is reached; the next success clears it.
     reopened INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (kind, job_key)

@@ -231,7 +231,8 @@ def finish(
 ) -> bool:
     """Store the draft, or drop the old output if there is nothing durable, and have the change consolidated."""
     key = to_sql(claim.thread_id)
-    if execute(db, "finish_stage1_job", thread_id=key, token=claim.ownership_token, now=now).rowcount != 1:
+    done = execute(db, "finish_stage1_job", thread_id=key, token=claim.ownership_token, engine=engine, now=now)
+    if done.rowcount != 1:
         return False
     if draft is None:
         changed = execute(db, "delete_output", thread_id=key).rowcount > 0
@@ -271,8 +272,8 @@ def release(db: sqlite3.Connection, claim: Stage1Claim) -> bool:
 
 
 def reopen(db: sqlite3.Connection, *, engine: str, retries: int) -> int:
-    """Make threads whose output comes from this engine claimable again; returns how many."""
-    return execute(db, "reopen_outputs", engine=engine, retries=retries).rowcount
+    """Make threads that this engine did last claimable again; returns how many."""
+    return execute(db, "reopen_jobs", engine=engine, retries=retries).rowcount
 
 
 def latest_outputs(db: sqlite3.Connection, *, limit: int) -> list[Stage1Output]:

@@ -234,7 +234,7 @@ class Store:
             return leases.read_job(db, leases.STAGE1, to_sql(thread_id))
 
     def reopen_offline(self, engine: str = OFFLINE) -> int:
-        """Make threads whose output comes from this engine claimable again, with all their retries, until the next
+        """Make threads that this engine did last claimable again, with all their retries, until the next
         success. The output stays until then. Returns how many."""
         with self._database.write() as db:
             return stage1.reopen(db, engine=engine, retries=StageOne().retries)
