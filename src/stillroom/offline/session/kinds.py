@@ -72,9 +72,21 @@ def is_lasting(sentence: str, spoken: tuple[str, ...]) -> bool:
     rest = cues.without("frequency", sentence, spoken)
     if cues.has("standing", rest, spoken) or cues.has("remember", rest, spoken):
         return True
-    # "Never X", "always X" as a command.
+    # "Never X", "always X" as a command; or "X, always".
+    if re.search(r"[,;:–—，、]\s*$", re.split(r"\s*[.!。！]*\s*$", _before_last_frequency(sentence, spoken))[0]):
+        return own_weight(sentence, spoken) >= 2
     opening = cues.without_opener(sentence, spoken)
     return cues.opens("frequency", opening, spoken) > 0 and own_weight(sentence, spoken) >= 3
+
+
+def _before_last_frequency(sentence: str, spoken: tuple[str, ...]) -> str:
+    """What stands before a word like "always" that ends `sentence`; "" if none ends it."""
+    bare = sentence.rstrip(" .!。！")
+    for length in range(2, 16):
+        tail = bare[-length:]
+        if cues.opens("frequency", tail, spoken) == len(tail) and cues.has("frequency", " " + tail, spoken):
+            return bare[:-length]
+    return ""
 
 
 def own_weight(sentence: str, spoken: tuple[str, ...]) -> float:

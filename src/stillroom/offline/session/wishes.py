@@ -6,13 +6,15 @@ import re
 from dataclasses import dataclass, replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import kinds, referents
+from stillroom.offline.session import kinds, overwritten, referents
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import LEANING, Wish, WishKind, amended, amends, distinct, without_replaced
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
 from stillroom.rollouts.redact import redact
 
+_VALUED = ("decision", "preference", "correction")
+"""Kinds of wishes that set a value in the files."""
 _BARE = 2.0
 """A sentence that says less than this (in words) says nothing without what it refers to."""
 
@@ -38,6 +40,7 @@ def listen(turns: list[Turn]) -> Heard:
     undone: dict[int, str] = {}
     contradicted: set[int] = set()
     turned_down: list[tuple[int, frozenset[str]]] = []
+    taken_back, put_over = overwritten.find(turns)
     for turn in turns:
         before = turns[turn.number - 1] if turn.number else None
         if before is not None:
@@ -53,10 +56,15 @@ def listen(turns: list[Turn]) -> Heard:
                 contradicted.add(before.number)
         for wish in _wishes_of(turn, before):
             target = next((i for i in range(len(wishes) - 1, -1, -1) if amends(wish, wishes[i])), None)
+            if target is not None and _stands_alone(wish, wishes[target], put_over):
+                target = None
             if target is None:
                 wishes.append(wish)
             else:
                 wishes.append(amended(wishes.pop(target), wish))
+    for number, later in taken_back.items():
+        undone.setdefault(number, words.shorten(turns[later].text, QUOTE_CHARS))
+    wishes = _without_overwritten(wishes, put_over, turns)
     if not any(turn.runs for turn in turns):
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
         wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]
@@ -69,6 +77,54 @@ def listen(turns: list[Turn]) -> Heard:
         contradicted=frozenset(contradicted),
         outdated=tuple(outdated),
     )
+
+
+def _stands_alone(later: Wish, earlier: Wish, put_over: dict[int, overwritten.Overwritten]) -> bool:
+    """Whether a new value also names what it is the value of: then nothing of the old one is needed."""
+    over = put_over.get(earlier.turn)
+    if over is None or over.by != later.turn or not kinds.numbers(later.quote):
+        return False
+    common = frozenset(w for w in words.content(later.quote) & words.content(earlier.quote) if not w[0].isdigit())
+    return words.weight(common) >= 1
+
+
+def _without_overwritten(
+    wishes: list[Wish], put_over: dict[int, overwritten.Overwritten], turns: list[Turn]
+) -> list[Wish]:
+    """Without wishes whose value a later turn took out of the files again; the wish of that turn says so."""
+    kept: list[Wish] = []
+    heirs: dict[int, Wish] = {}
+    for wish in wishes:
+        over = put_over.get(wish.turn)
+        if over is None or wish.kind not in _VALUED or not _speaks_of(wish, over, turns[over.by]):
+            kept.append(wish)
+        else:
+            heirs[over.by] = wish
+    for index, wish in enumerate(kept):
+        earlier = heirs.get(wish.turn)
+        if earlier is not None and wish.kind != "rule":
+            about = (
+                "" if earlier.quote[:60] in wish.about and words.weight(words.content(wish.quote)) >= 2 else wish.about
+            )
+            kept[index] = replace(wish, replaced=earlier.quote, about=about)
+    return kept
+
+
+def _speaks_of(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
+    """Whether the lines that were replaced held what `wish` asks for, and the later words are on the same thing."""
+    lines = " ".join(over.lines)
+    names = words.identifiers(wish.quote)
+    held = [_stands_in(name, lines) for name in [*kinds.numbers(wish.quote), *names]]
+    if held:
+        # A name that was not touched: the wish is on more than the value.
+        return any(held) and not any(not name[0].isdigit() and not _stands_in(name, lines) for name in names)
+    common = words.content(wish.quote) & words.content(later.text[:600])
+    weight = words.weight(words.content(wish.quote))
+    return over.whole and (weight <= _BARE or (words.weight(common) >= 1 and weight <= 2 * LEANING))
+
+
+def _stands_in(name: str, lines: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", lines, re.IGNORECASE) is not None
 
 
 def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
@@ -108,6 +164,8 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
                 found[-1] = _joined(found[-1], sentence)
             else:
                 follows = False
+        elif follows and found and number and _revises(sentence, spoken):
+            found[-1] = replace(wish, kind=found[-1].kind, replaced=found[-1].quote)
         elif follows and found and kinds.is_short(quote):
             found[-1] = _joined(found[-1], quote)
         else:
@@ -120,10 +178,14 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     spoken = turn.spoken
     if kinds.is_passing(quote, spoken) and not (turn.number and kinds.is_parked(quote, spoken)):
         return None
+    if kinds.is_passing(cues.without("deferred", quote, spoken), spoken):
+        # "For now X, Y comes later": X ends with its day.
+        return None
     standing = kinds.has_own_rule(quote, spoken)
     if cues.has("dismiss", quote, spoken) and not cues.has("standing", quote, spoken):
         return None
-    if cues.has("perishable", quote, spoken) and not kinds.is_lasting(cues.without("remember", quote, spoken), spoken):
+    lasting = kinds.is_lasting(cues.without("remember", quote, spoken), spoken)
+    if cues.has("perishable", quote, spoken) and not lasting and not _is_set(quote, turn):
         return None
     reproach = before is not None and bool(turn.runs) and cues.has("reproach", quote, spoken)
     asks_for = standing and cues.has("polite", quote, spoken)
@@ -133,6 +195,9 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         return None
     own = words.content(quote)
     weight = kinds.own_weight(quote, spoken)
+    if turn.number and not standing and cues.has("takeback", quote, spoken) and not kinds.numbers(quote):
+        # Asks to go back: an order about something else, done with when it is done.
+        return None
     changes = turn.number > 0 and (
         cues.begins("mindchange", quote, spoken)
         or cues.has("instead", quote, spoken)
@@ -143,6 +208,9 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     if kind is None or not own:
         return None
     if passing and not standing and not (kind == "decision" and kinds.is_parked(quote, spoken)):
+        return None
+    if kind == "correction" and weight < LEANING and _takes_back(turn) and not words.identifiers(quote):
+        # Told where the attempt is told that they had undone.
         return None
     if kind == "fact" and redact(quote) != quote:
         return None
@@ -173,6 +241,11 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         negative=cues.has("prohibition", quote, spoken),
         subject=own | (words.content(about) if weight < LEANING else frozenset()),
     )
+
+
+def _is_set(quote: str, turn: Turn) -> bool:
+    """Whether a number of `quote` went into the files: "15 %" as a limit is no state of today."""
+    return bool(turn.number and kinds.numbers(quote) and referents.evidence(turn, quote))
 
 
 def _kind(quote: str, turn: Turn, *, corrects: bool, changes: bool, standing: bool) -> WishKind | None:
@@ -214,6 +287,11 @@ def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bo
         return True
     foreign = turn.spoken[0] in ("zh", "ja", "ko", "ru") and re.search(r"[A-Za-z]{3,}", quote) is not None
     return foreign or any(own & offer for offer in offers)
+
+
+def _revises(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence takes back the one before it in the same breath ("grams. no wait, kilograms")."""
+    return cues.opens("retract", sentence, spoken) > 0 and kinds.own_weight(sentence, spoken) >= 1
 
 
 def _joined(wish: Wish, sentence: str) -> Wish:

@@ -1,0 +1,113 @@
+"""What a session's edits say of its wishes: which work was taken back, which value took the place of another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stillroom.offline.session import shell
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.text.pattern import late
+from stillroom.rollouts.events import Edit, Ran
+
+_THROWS_AWAY = late(
+    r"git\s+(?:-\S+\s+)*(?:checkout(?:\s+(?:HEAD\S*|\w+~?\d*))?\s+--\s|checkout\s+\S*[./]\S*|restore\s|revert\s"
+    r"|reset\s+(?:\S+\s+)*--hard|stash\s+drop)"
+)
+_EVERYTHING = late(r"reset\s+(?:\S+\s+)*--hard|(?:checkout|restore)\s+(?:--\s+)?\.\s*$|revert\s+(?:\S+\s+)*HEAD")
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one turn put into the files, and what is left of it."""
+
+    added: set[tuple[str, str]] = field(default_factory=set)
+    removed: set[tuple[str, str]] = field(default_factory=set)
+    gone: set[tuple[str, str]] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """The lines of an earlier turn that a later one replaced."""
+
+    by: int
+    lines: tuple[str, ...]
+    whole: bool  #: nothing of the earlier turn's edits is left
+
+
+def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]:
+    """Turns whose edits a later turn took back, and turns whose edits a later turn replaced, with that turn."""
+    work: dict[int, _Work] = {}
+    owner: dict[tuple[str, str], int] = {}
+    undone: dict[int, int] = {}
+    replaced: dict[int, Overwritten] = {}
+    for turn in turns:
+        own = work.setdefault(turn.number, _Work())
+        for run in turn.runs:
+            if run.ok is False or (run.exit_code or 0) != 0:
+                continue
+            for edit in run.edits:
+                added, removed = _lines(edit)
+                for line in removed:
+                    by = owner.pop(line, turn.number)
+                    if by != turn.number:
+                        work[by].gone.add(line)
+                        back = bool(added) and added <= work[by].removed | work[by].added
+                        _note(by, turn.number, work[by], line, back or not added, undone, replaced)
+                    own.added.discard(line)
+                own.removed |= removed
+                own.added |= added
+                owner.update(dict.fromkeys(added, turn.number))
+            _throw_away(run, turn.number, work, owner, undone)
+    return undone, replaced
+
+
+def _note(
+    by: int,
+    later: int,
+    work: _Work,
+    line: tuple[str, str],
+    back: bool,
+    undone: dict[int, int],
+    replaced: dict[int, Overwritten],
+) -> None:
+    whole = work.added <= work.gone
+    if whole and back:
+        undone[by] = later
+        replaced.pop(by, None)
+    else:
+        undone.pop(by, None)
+        known = replaced.get(by)
+        replaced[by] = Overwritten(later, (*(known.lines if known else ()), line[1]), whole)
+
+
+def _lines(edit: Edit) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    added: set[tuple[str, str]] = set()
+    removed: set[tuple[str, str]] = set()
+    for line in edit.diff[:20_000].splitlines():
+        text = line[1:].strip()
+        if text and line[0] in "+-" and not line.startswith(("+++", "---")):
+            (added if line[0] == "+" else removed).add((edit.path, text))
+    return added - removed, removed - added
+
+
+def _throw_away(
+    run: Ran, now: int, work: dict[int, _Work], owner: dict[tuple[str, str], int], undone: dict[int, int]
+) -> None:
+    """Edits that a command of git threw away. What was committed is safe from all but `git revert`."""
+    for part in shell.parts(run.command or ""):
+        if re.match(r"git\s+(?:-\S+\s+)*commit\b", part.head):
+            owner.clear()
+        if not _THROWS_AWAY.match(part.head):
+            continue
+        everything = _EVERYTHING.search(part.head) is not None
+        named = [word.rstrip("/").removeprefix("./") for word in shell.words(part.head)[2:] if word[0] not in "-"]
+        for line, turn in list(owner.items()):
+            path = line[0]
+            hit = any(path == n or path.endswith("/" + n) or path.startswith(n + "/") for n in named)
+            if everything or hit:
+                work[turn].gone.add(line)
+                del owner[line]
+                if turn != now and work[turn].added <= work[turn].gone:
+                    undone[turn] = now
