@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
+from stillroom.errors import RolloutError
 from stillroom.rollouts.lines import open_stored, read_lines, stored_path
 from stillroom.rollouts.squeeze import Squeezer
 from stillroom.rollouts.stats import ReadStats
@@ -160,6 +162,27 @@ def test_the_plain_file_is_preferred_to_the_archive(tmp_path: Path) -> None:
     assert stored_path(path) == path
     with open_stored(path) as file:
         assert file.read() == b"plain\n"
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RolloutError, match="no ordinary file"):
+        open_stored(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["rollout.jsonl", "rollout.jsonl.zst"])
+def test_a_named_pipe_is_refused_and_blocks_nobody(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(RolloutError, match="no ordinary file"):
+        open_stored(tmp_path / "rollout.jsonl")
+
+
+def test_an_archive_leaves_no_open_file(tmp_path: Path) -> None:
+    archive = tmp_path / "rollout.jsonl.zst"
+    archive.write_bytes(zstd.compress(b"archive\n" * 1000))
+    before = sorted(Path("/dev/fd").iterdir())
+    with open_stored(archive) as file:
+        assert file.readline() == b"archive\n"
+    assert sorted(Path("/dev/fd").iterdir()) == before
 
 
 def test_a_damaged_archive_gives_the_lines_before_the_damage(tmp_path: Path) -> None:

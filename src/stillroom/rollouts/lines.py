@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
 from stillroom.rollouts.squeeze import Squeezer
 from stillroom.rollouts.stats import ReadStats
 
@@ -30,11 +33,37 @@ def stored_path(path: Path) -> Path:
 
 
 def open_stored(path: Path, *, reading: Reading = READING) -> BinaryIO:
-    """Open a rollout for reading; the text of a `.zst` file. Raises `OSError`."""
+    """Open a rollout for reading; the text of a `.zst` file. Raises `OSError`, and `RolloutError` for what is no file.
+
+    A link to a rollout is followed.
+    """
     path = stored_path(path)
-    if path.suffix == ".zst":
-        return io.BufferedReader(cast("io.RawIOBase", zstd.ZstdFile(path)), reading.chunk_bytes)
-    return open(path, "rb", buffering=reading.chunk_bytes)
+    # A named pipe may stand here since the folder was listed: opening it, or reading from it, would block for ever.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise RolloutError(f"`{path}` is no ordinary file")
+        file = os.fdopen(descriptor, "rb", reading.chunk_bytes)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return (
+        file if path.suffix != ".zst" else io.BufferedReader(cast("io.RawIOBase", _Archive(file)), reading.chunk_bytes)
+    )
+
+
+class _Archive(zstd.ZstdFile):
+    """Closes the file that it reads from, too."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self._stored = file
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._stored.close()
 
 
 def read_lines(

@@ -21,7 +21,7 @@ from stillroom.rollouts.stats import ReadStats
 def open_items(
     path: Path, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
 ) -> ItemStream:
-    """Open a rollout, `.jsonl` or `.jsonl.zst`. Raises `RolloutError` if the file can't be opened.
+    """Open a rollout, `.jsonl` or `.jsonl.zst`. Raises `RolloutError` if it can't be opened, or is no file.
 
     With `stop_after_bytes` the iteration ends after the line that passes that mark.
     """

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from stillroom.rollouts.agents.codex import discover
-from stillroom.rollouts.agents.codex_state import refreshed, state_threads
+from stillroom.rollouts.agents.codex_state import State, refreshed, state_threads
 from stillroom.rollouts.found import Broken, Found, Unchanged
 from stillroom.thread import FileStamp, Thread
 
@@ -257,6 +257,22 @@ def test_a_file_that_is_no_rollout_is_not_looked_at(tmp_path: Path) -> None:
     (tmp_path / "sessions/2026/11/29" / NAME).mkdir()
     os.mkfifo(tmp_path / "sessions/2026/11/29" / NAME.replace(ID, OTHER_ID))
     assert list(discover(tmp_path, {})) == []
+
+
+def test_a_rollout_that_becomes_a_named_pipe_during_the_scan_is_reported(tmp_path: Path) -> None:
+    os.utime(write(tmp_path, meta() + user("hello")), (1, 1))
+    other = write(tmp_path, meta(id=OTHER_ID) + user("hello"), name=NAME.replace(ID, OTHER_ID))
+    scan = discover(tmp_path, {})
+    assert isinstance(next(scan), Found)
+    other.unlink()
+    os.mkfifo(other)
+    (broken,) = scan
+    assert isinstance(broken, Broken) and broken.path == str(other) and "no ordinary file" in broken.reason
+
+
+def test_a_state_database_that_is_a_named_pipe_is_none(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "state_9.sqlite")
+    assert state_threads(tmp_path) == State(None, {})
 
 
 def test_the_state_database_overrides_the_rollout(tmp_path: Path) -> None:

@@ -104,7 +104,12 @@ def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
 
 def _newest(home: Path) -> Path | None:
     try:
-        numbered = [(int(match[1]), path) for path in home.iterdir() if (match := _NAME.fullmatch(path.name))]
+        # Opening a named pipe would block for ever.
+        numbered = [
+            (int(match[1]), path)
+            for path in home.iterdir()
+            if (match := _NAME.fullmatch(path.name)) is not None and path.is_file()
+        ]
     except OSError:
         return None
     return max(numbered)[1] if numbered else None
