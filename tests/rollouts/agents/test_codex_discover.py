@@ -259,6 +259,25 @@ def test_a_file_that_is_no_rollout_is_not_looked_at(tmp_path: Path) -> None:
     assert list(discover(tmp_path, {})) == []
 
 
+@pytest.mark.parametrize("ending", ["", ".zst"])
+def test_a_link_that_leads_to_itself_is_reported_and_stops_nothing(tmp_path: Path, ending: str) -> None:
+    write(tmp_path, meta() + user("hello"))
+    loop = tmp_path / "sessions/2026/11/29" / NAME.replace(ID, OTHER_ID)
+    loop.with_name(loop.name + ending).symlink_to(loop.name + ending)
+    (tmp_path / "sessions/2027").symlink_to("2027")
+    broken, found = discover(tmp_path, {})
+    assert isinstance(broken, Broken) and broken.path == str(loop) and "can't be looked at" in broken.reason
+    assert isinstance(found, Found)
+
+
+def test_a_link_to_a_rollout_is_followed(tmp_path: Path) -> None:
+    write(tmp_path, meta() + user("hello"), folder="elsewhere")
+    link = tmp_path / "sessions/2026/11/29" / NAME
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path / "elsewhere" / NAME)
+    assert look(tmp_path).thread.rollout_path == str(link)
+
+
 def test_a_rollout_that_becomes_a_named_pipe_during_the_scan_is_reported(tmp_path: Path) -> None:
     os.utime(write(tmp_path, meta() + user("hello")), (1, 1))
     other = write(tmp_path, meta(id=OTHER_ID) + user("hello"), name=NAME.replace(ID, OTHER_ID))

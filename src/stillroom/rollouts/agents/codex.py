@@ -52,7 +52,9 @@ def discover(
     state = state_threads(home)
     if state.problem is not None:
         yield Broken(str(state.path), state.problem)
-    for file in sorted(_files(home)):
+    files, unusable = _files(home)
+    yield from unusable
+    for file in sorted(files):
         path = str(file.path)
         stamp = known.get(path)
         if stamp is not None and (stamp.size, stamp.mtime_ns) == (file.size, file.mtime_ns):
@@ -66,16 +68,23 @@ def discover(
             yield Broken(path, f"`{path}` can't be read: {error.strerror}")
 
 
-def _files(home: Path) -> list[_File]:
+def _files(home: Path) -> tuple[list[_File], list[Broken]]:
+    """The rollouts, one a thread, and what is named like one but can't be looked at."""
     newest: dict[str, _File] = {}
+    broken: list[Broken] = []
     for folder, depth, archived in ((home / "sessions", _DEPTH, False), (home / "archived_sessions", 0, True)):
         for entry, match in _entries(str(folder), depth):
+            path = Path(entry.path.removesuffix(".zst"))
             try:
+                if not entry.is_file():
+                    continue
                 status = entry.stat()
-            except OSError:  # gone since it was listed
+            except FileNotFoundError:  # gone since it was listed
+                continue
+            except OSError as error:  # e.g. a link that leads to itself
+                broken.append(Broken(str(path), f"`{path}` can't be looked at: {error.strerror}"))
                 continue
             compressed = match[2] is not None
-            path = Path(entry.path.removesuffix(".zst"))
             file = _File(status.st_mtime_ns, status.st_size, path, compressed, archived)
             before = newest.get(match[1])
             # The plain form of the same rollout wins whatever its time: the archive is made from it.
@@ -83,7 +92,7 @@ def _files(home: Path) -> list[_File]:
                 newest[match[1]] = before if compressed else file
             elif before is None or file > before:
                 newest[match[1]] = file
-    return list(newest.values())
+    return list(newest.values()), broken
 
 
 def _entries(folder: str, depth: int) -> Iterator[tuple[os.DirEntry[str], re.Match[str]]]:
@@ -93,9 +102,10 @@ def _entries(folder: str, depth: int) -> Iterator[tuple[os.DirEntry[str], re.Mat
         return
     for entry in entries:
         match = _NAME.fullmatch(entry.name)
-        if match is not None and entry.is_file():
+        if match is not None:
             yield entry, match
-        elif depth and entry.name.isdigit() and entry.is_dir():
+        elif depth and entry.name.isdigit():
+            # What is no folder, or can't be listed, has no entries.
             yield from _entries(entry.path, depth - 1)
 
 
