@@ -61,3 +61,19 @@ def test_the_old_name_of_a_key_is_accepted_and_the_canonical_one_wins(tmp_path: 
 def test_a_bad_file_is_an_error_that_names_the_place(tmp_path: Path, text: str, named: str) -> None:
     with pytest.raises(ConfigError, match=named.replace(".", r"\.")):
         load_settings(home=write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('[memories]\nextract_effort = "huge"\n', "`extract_effort` is one of: minimal, low, medium, high"),
+        ("[memories]\nmax_rollouts = 3\n", "the keys are: enabled, root, "),
+        ("[memory]\n", "the keys are: memories, providers, sources"),
+        ('[providers.x]\nkind = "soap"\nbase_url = "http://x"\n', "`kind` is one of: openai-responses, openai-chat"),
+        ('[[sources]]\nformat = "codex"\n', "the keys are: format, root"),
+    ],
+)
+def test_the_hint_says_what_is_allowed(tmp_path: Path, text: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(home=write(tmp_path, text))
+    assert (caught.value.hint or "").startswith(hint)

@@ -19,10 +19,11 @@ A value out of range is clamped, as Codex does. An unknown key is an error that 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
@@ -347,7 +348,18 @@ def _parse(path: Path) -> _File:
     try:
         return msgspec.convert(_without_aliases(table), _File)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"`{path}`: {error}", hint="`docs/configuration.md` lists every key") from error
+        raise ConfigError(f"`{path}`: {error}", hint=_what_is_allowed(str(error))) from error
+
+
+def _what_is_allowed(problem: str) -> str:
+    """The keys of the table, or the values of the key, that a validation error names as `$.table.key`."""
+    found = re.search(r"`\$(?:\.(\w+))?(?:\[[^]]*\])?(?:\.(\w+))?`", problem)
+    table, key = (found[1], found[2]) if found else (None, None)
+    struct = {"memories": Memories, "providers": Provider, "sources": Source}.get(table or "", _File)
+    allowed = get_args(get_type_hints(struct).get(key or ""))
+    if allowed and all(isinstance(value, str) for value in allowed):
+        return f"`{key}` is one of: {', '.join(allowed)}"
+    return f"the keys are: {', '.join(struct.__struct_fields__)}"
 
 
 def _without_aliases(table: dict[str, Any]) -> dict[str, Any]:
