@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from stillroom.config import StageTwo
@@ -77,7 +78,7 @@ def _raw_memories_text(named: Sequence[tuple[Stage1Output, str]]) -> str:
     parts = ["# Raw Memories\n\nMerged stage-1 raw memories (stable ascending thread-id order):\n\n"]
     parts += [
         f"## Thread `{_line(output.thread_id)}`\n"
-        f"updated_at: {_moment(output.source_updated_at).isoformat()}\n"
+        f"updated_at: {_iso(output.source_updated_at)}\n"
         f"cwd: {_line(output.cwd)}\n"
         f"rollout_path: {_line(output.rollout_path)}\n"
         f"rollout_summary_file: {stem}.md\n\n"
@@ -92,7 +93,7 @@ def summary_text(output: Stage1Output) -> str:
     branch = "" if output.git_branch is None else f"git_branch: {_line(output.git_branch)}\n"
     return (
         f"thread_id: {_line(output.thread_id)}\n"
-        f"updated_at: {_moment(output.source_updated_at).isoformat()}\n"
+        f"updated_at: {_iso(output.source_updated_at)}\n"
         f"rollout_path: {_line(output.rollout_path)}\n"
         f"cwd: {_line(output.cwd)}\n"
         f"{branch}\n{output.rollout_summary}\n"
@@ -181,12 +182,17 @@ def _stems(outputs: Sequence[Stage1Output]) -> list[tuple[Stage1Output, str]]:
     return named
 
 
+@lru_cache(maxsize=8192)  # of each output it is written twice
+def _iso(seconds: int) -> str:
+    return _moment(seconds).isoformat()
+
+
 def _moment(seconds: int) -> datetime:
     return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC)
 
 
 def _stem_time(seconds: int) -> str:
-    return _moment(seconds).isoformat()[:19].replace(":", "-")
+    return _iso(seconds)[:19].replace(":", "-")
 
 
 def _base62(number: int) -> str:
