@@ -15,6 +15,8 @@ from stillroom.clock import FixedClock
 from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated, NoChanges
 from stillroom.pipeline import Options, run_pipeline
+from stillroom.workspace.git import Repository
+from stillroom.workspace.publish import EDITS
 
 HERE = Path(__file__).parent
 CODEX_HOME = HERE.parents[1] / "examples" / "codex-home"
@@ -75,5 +77,7 @@ def test_killed_at_any_step_the_next_pass_comes_to_the_same_folder(prepared: Pat
         report = asyncio.run(run_pipeline(settings, options=Options(backfill=True), clock=clock))
         assert isinstance(report.consolidate, Consolidated | NoChanges), (step, report.consolidate)
         assert files(home / "memories") == expected, step
+        subjects = Repository(home / "history.git").run("log", "--format=%s").decode().splitlines()
+        assert subjects.count(EDITS) == 1, step
         assert [path.name for path in (home / "staging").iterdir() if path.name not in (".lock", "spare")] == [], step
         shutil.rmtree(home)

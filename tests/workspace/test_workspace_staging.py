@@ -12,7 +12,7 @@ from stillroom.config import StageTwo
 from stillroom.errors import InvalidArtifacts, WorkspaceError
 from stillroom.workspace.artifacts import SyncReport
 from stillroom.workspace.history import Change, History
-from stillroom.workspace.publish import PublishReport
+from stillroom.workspace.publish import EDITS, PublishReport
 from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.staging import Outlook, RecoveryReport, Staging, forget_copies, look, open_staging, recover
 from stillroom.workspace.tree import DEFAULTS, Scan, scan
@@ -237,6 +237,80 @@ def test_an_edit_before_the_run_is_seen_and_built_upon(house: House) -> None:
         agent_works(staging)
         assert staging.publish("Consolidate", now=NOW + 1).kept_for_user == ()
     assert contents(house.root)["MEMORY.md"] == ("# New\n", False)
+
+
+def commits(house: House) -> list[tuple[str, list[str]]]:
+    """Subjects and changed paths, newest first."""
+    log = house.history.repository.run("log", "--format=%x00%s", "--name-status", "--no-renames").decode()
+    entries = (entry.split("\n") for entry in log.split("\0")[1:])
+    return [(subject, [line.replace("\t", " ") for line in lines if line]) for subject, *lines in entries]
+
+
+def at(house: House, commit: str, path: str) -> str:
+    return house.history.repository.run("show", f"{commit}:{path}").decode()
+
+
+def person_works(house: House) -> None:
+    house.put("MEMORY.md", "# Old, edited\n")
+    house.put("notes.txt", "a person's, edited\n")
+    house.put("skills/mine/SKILL.md", "mine\n")
+    (house.root / "skills/old/run.sh").unlink()
+    house.put("raw_memories.md", "code writes this\n")
+    house.put("rollout_summaries/stray.md", "and decides on this\n")
+
+
+PERSON_S = ["M MEMORY.md", "M notes.txt", "A skills/mine/SKILL.md", "D skills/old/run.sh"]
+
+
+def test_an_edit_that_the_agent_rewrites_is_in_the_history_as_the_agent_saw_it(house: House) -> None:
+    person_works(house)
+    with house.open() as staging:
+        code_works(staging)
+        (staging.path / "rollout_summaries/stray.md").unlink()
+        staging.seal()
+        agent_works(staging)
+        shutil.rmtree(staging.path / "skills/mine")
+        report = staging.publish("Consolidate", now=NOW + 1)
+    (last, changed), (edits, by_person), _ = commits(house)
+    assert (last, edits) == ("Consolidate", EDITS) and report.commit == house.history.head()
+    assert by_person == PERSON_S
+    assert {"M MEMORY.md", "D skills/mine/SKILL.md", "M raw_memories.md", "D rollout_summaries/gone.md"} <= set(changed)
+    assert at(house, "HEAD~1", "MEMORY.md") == "# Old, edited\n" and at(house, "HEAD", "MEMORY.md") == "# New\n"
+    assert at(house, "HEAD~1", "skills/mine/SKILL.md") == "mine\n"
+    assert at(house, "HEAD~1", "raw_memories.md") == "old raw\n"
+    assert house.history.changes(house.root) == []
+
+
+def test_edits_that_the_agent_leaves_as_they_are_make_one_commit(house: House) -> None:
+    house.put("MEMORY.md", "# Old, edited\n")
+    with house.open() as staging:
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert report == PublishReport(house.history.head())
+    assert [subject for subject, _ in commits(house)] == [EDITS, "Take the folder as it is"]
+    assert house.history.changes(house.root) == []
+
+
+def test_edits_before_and_during_a_run_are_both_kept(house: House) -> None:
+    house.put("MEMORY.md", "# Old, edited\n")
+    with house.open() as staging:
+        staging.seal()
+        agent_works(staging)
+        house.put("MEMORY.md", "# Old, edited again\n")
+        assert staging.publish("Consolidate", now=NOW + 1).kept_for_user == ("MEMORY.md",)
+    assert [subject for subject, _ in commits(house)] == ["Consolidate", EDITS, "Take the folder as it is"]
+    assert at(house, "HEAD", "MEMORY.md") == at(house, "HEAD~1", "MEMORY.md") == "# Old, edited\n"
+    assert contents(house.root)["MEMORY.md"] == ("# Old, edited again\n", False)
+    assert house.history.changes(house.root) == [Change("M", "MEMORY.md")]
+
+
+def test_what_code_prunes_is_no_edit(house: House) -> None:
+    house.put("extensions/x/resources/old.md", "old\n")
+    house.history.commit(house.root, "with a resource", now=NOW)
+    with house.open() as staging:
+        (staging.path / "extensions/x/resources/old.md").unlink()
+        staging.seal()
+        staging.publish("Consolidate", now=NOW + 1)
+    assert commits(house)[0] == ("Consolidate", ["D extensions/x/resources/old.md"])
 
 
 def test_what_is_not_the_agent_s_to_change_is_ignored_and_said(house: House) -> None:
@@ -475,6 +549,27 @@ def test_killed_at_every_step_recovery_leaves_the_old_folder_or_the_new(tmp_path
             assert staging.seal() == []
     turn = outcomes.index("new")
     assert names[turn] == "journal kept" and set(outcomes[turn:]) == {"new"}
+
+
+@pytest.mark.slow
+def test_killed_at_every_step_the_history_has_the_edits_and_the_result_or_neither(tmp_path: Path) -> None:
+    names = steps(tmp_path / "steps")
+    outcomes: set[tuple[str, ...]] = set()
+    for number, name in enumerate(names):
+        (tmp_path / str(number)).mkdir()
+        house = House(tmp_path / str(number))
+        house.put("MEMORY.md", "# Old, edited\n")
+        killed_at(house, number)
+        for _ in range(2):
+            recover(house.staging_dir, house.history)
+            subjects = [subject for subject, _ in commits(house)]
+            assert subjects in (["Take the folder as it is"], ["Consolidate", EDITS, "Take the folder as it is"]), name
+            handbook = contents(house.root)["MEMORY.md"][0]
+            assert handbook == ("# New\n" if len(subjects) == 3 else "# Old, edited\n"), name
+        if len(subjects) == 3:
+            assert at(house, "HEAD~1", "MEMORY.md") == "# Old, edited\n"
+        outcomes.add(tuple(subjects))
+    assert len(outcomes) == 2
 
 
 @pytest.mark.slow

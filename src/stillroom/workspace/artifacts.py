@@ -50,6 +50,11 @@ class SyncReport:
         return not self.written and not self.deleted
 
 
+def is_written_by_code(path: str) -> bool:
+    """Whether `sync` decides what is at a path, or that nothing is."""
+    return path == RAW_MEMORIES or (path.startswith(f"{SUMMARIES}/") and path.endswith(".md"))
+
+
 def summary_stem(thread_id: str, source_updated_at: int, slug: str | None) -> str:
     """`<timestamp>-<hash>[-<slug>]`: the same for the same thread, whatever happens to it later."""
     seconds = source_updated_at
@@ -147,7 +152,7 @@ def _wanted(outputs: Sequence[Stage1Output]) -> dict[str, bytes]:
 
 def _differences(wanted: Mapping[str, bytes], present: Mapping[str, Entry]) -> SyncReport:
     written = tuple(path for path, data in wanted.items() if present.get(path) != Entry(blob_id(data), False))
-    summaries = (path for path in present if path.startswith(f"{SUMMARIES}/") and path.endswith(".md"))
+    summaries = (path for path in present if path != RAW_MEMORIES and is_written_by_code(path))
     deleted = tuple(sorted(path for path in summaries if path not in wanted and path.count("/") == 1))
     return SyncReport(written, deleted, len(wanted) - len(written))
 

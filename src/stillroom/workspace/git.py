@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -52,6 +52,13 @@ class Content(NamedTuple):
 
     data: bytes
     executable: bool
+
+
+class Draft(NamedTuple):
+    """A commit to be: how it differs from the one below it; None removes a path."""
+
+    message: str
+    changes: Mapping[str, Content | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +147,21 @@ class Repository:
 
     def commit(self, changes: Mapping[str, Content | None], *, parent: str | None, message: str, now: int) -> str:
         """Put one commit on top of `parent` and move the branch to it; None removes a path."""
-        text = message.encode("utf-8", "replace")
-        stream = [f"commit {BRANCH}\nauthor {AUTHOR} {now} +0000\ncommitter {AUTHOR} {now} +0000\n".encode("ascii")]
-        stream.append(b"data %d\n%s\n" % (len(text), text))
-        if parent is not None:
-            stream.append(f"from {parent}\n".encode("ascii"))
-        # Removals first: a folder may take the place of a file.
-        stream += [b"D %s\n" % _quoted(path) for path, content in sorted(changes.items()) if content is None]
-        for path, content in sorted(changes.items()):
-            if content is not None:
-                mode = b"100755" if content.executable else b"100644"
-                stream.append(b"M %s inline %s\ndata %d\n" % (mode, _quoted(path), len(content.data)))
-                stream += [content.data, b"\n"]
+        return self.commit_all([Draft(message, changes)], parent=parent, now=now)
+
+    def commit_all(self, drafts: Sequence[Draft], *, parent: str | None, now: int) -> str:
+        """Put commits on top of `parent`, one on the other, and move the branch to the last: all of them or none."""
+        stream: list[bytes] = []
+        for number, (message, changes) in enumerate(drafts):
+            text = message.encode("utf-8", "replace")
+            stream.append(
+                f"commit {BRANCH}\nauthor {AUTHOR} {now} +0000\ncommitter {AUTHOR} {now} +0000\n".encode("ascii")
+            )
+            stream.append(b"data %d\n%s\n" % (len(text), text))
+            # Later ones sit on what the branch is by then; fast-import moves the ref once, at the end.
+            if parent is not None and number == 0:
+                stream.append(f"from {parent}\n".encode("ascii"))
+            stream += _lines(changes)
         stream.append(b"done\n")
         self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=b"".join(stream))
         head = self.head()
@@ -209,6 +219,20 @@ class Repository:
         if self.borrow is not None:
             environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(self.borrow / "objects")
         return environment
+
+
+def _lines(changes: Mapping[str, Content | None]) -> Iterator[bytes]:
+    """A commit's files as fast-import wants them."""
+    # Removals first: a folder may take the place of a file.
+    for path, content in sorted(changes.items()):
+        if content is None:
+            yield b"D %s\n" % _quoted(path)
+    for path, content in sorted(changes.items()):
+        if content is not None:
+            mode = b"100755" if content.executable else b"100644"
+            yield b"M %s inline %s\ndata %d\n" % (mode, _quoted(path), len(content.data))
+            yield content.data
+            yield b"\n"
 
 
 def _quoted(path: str) -> bytes:

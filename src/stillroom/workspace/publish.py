@@ -1,8 +1,9 @@
 """Brings a result into the memory folder so that a crash leaves the old folder or the new one, and no edit is lost.
 
 First everything that is needed is on disk: the contents, then the journal. Then each file is put in place if it is
-still what was copied; what a person changed meanwhile stays. Then one commit. The journal goes last: with it, all this
-can be done again from the start, and comes out the same.
+still what was copied; what a person changed meanwhile stays. Then the history: a commit of what a person had changed
+before, as the agent saw it, and the result on top, both or none. The journal goes last: with it, all this can be done
+again from the start, and comes out the same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import ClassVar, NamedTuple, Self
 
 from stillroom.config import StageTwo
 from stillroom.errors import WorkspaceError
-from stillroom.workspace.git import Content
+from stillroom.workspace.artifacts import is_written_by_code
+from stillroom.workspace.git import Content, Draft
 from stillroom.workspace.history import History
 from stillroom.workspace.tree import (
     TEMPORARY_PREFIX,
@@ -33,6 +35,8 @@ from stillroom.workspace.tree import (
     shown,
     write_new,
 )
+
+EDITS = "Edits since the last consolidation"
 
 Checkpoint = Callable[[str], None]
 
@@ -79,7 +83,9 @@ class Journal:
     now: int
     head: str | None
     operations: list[Operation]
-    #: Differences of the new baseline from the old one; None removes a path.
+    #: What a person changed since the old baseline, as the agent saw it; None removes a path. Committed first.
+    edits: dict[str, Entry | None]
+    #: Differences of the new baseline from the old one with these edits.
     commit: dict[str, Entry | None]
     #: The same, for paths where a person's version stays: what the agent saw.
     seen: dict[str, Entry | None]
@@ -106,6 +112,12 @@ class Journal:
         ]
         # Removals first: a folder may take the place of a file.
         operations.sort(key=lambda operation: operation.after is not None)
+        edits = {
+            path: entry
+            for path, entry in _differences(baseline, seen, baseline.keys() | seen.keys()).items()
+            if copied.get(path) == entry and not is_written_by_code(path)
+        }
+        edited = {path: entry for path, entry in {**baseline, **edits}.items() if entry is not None}
         return cls(
             run_id=run_id,
             root=root,
@@ -113,8 +125,9 @@ class Journal:
             now=now,
             head=head,
             operations=operations,
-            commit=_differences(baseline, final, baseline.keys() | final.keys()),
-            seen=_differences(baseline, seen, (operation.path for operation in operations)),
+            edits=edits,
+            commit=_differences(edited, final, edited.keys() | final.keys()),
+            seen=_differences(edited, seen, (operation.path for operation in operations)),
         )
 
     @classmethod
@@ -129,6 +142,7 @@ class Journal:
                 now=table["now"],
                 head=table["head"],
                 operations=[Operation(path, _entry(old), _entry(new)) for path, old, new in table["operations"]],
+                edits={path: _entry(entry) for path, entry in table.get("edits", {}).items()},
                 commit={path: _entry(entry) for path, entry in table["commit"].items()},
                 seen={path: _entry(entry) for path, entry in table["seen"].items()},
             )
@@ -145,6 +159,7 @@ class Journal:
             "now": self.now,
             "head": self.head,
             "operations": self.operations,
+            "edits": self.edits,
             "commit": self.commit,
             "seen": self.seen,
             "contents": contents,
@@ -326,15 +341,19 @@ def _commit(journal: Journal, kept: Iterable[str], contents: _Contents, history:
         wanted.pop(path, None)
         if path in journal.seen:
             wanted[path] = journal.seen[path]
-    if not wanted:
-        return None
-    changes = {
+    drafts = [
+        Draft(f"{message}\n\n{trailer}\n", _read(changes, contents))
+        for message, changes in ((EDITS, journal.edits), (journal.message, wanted))
+        if changes
+    ]
+    return history.repository.commit_all(drafts, parent=journal.head, now=journal.now) if drafts else None
+
+
+def _read(changes: Mapping[str, Entry | None], contents: _Contents) -> dict[str, Content | None]:
+    return {
         path: None if entry is None else Content(contents.data(entry), entry.executable)
-        for path, entry in wanted.items()
+        for path, entry in changes.items()
     }
-    return history.repository.commit(
-        changes, parent=journal.head, message=f"{journal.message}\n\n{trailer}\n", now=journal.now
-    )
 
 
 def _differences(old: Mapping[str, Entry], new: Mapping[str, Entry], paths: Iterable[str]) -> dict[str, Entry | None]:
