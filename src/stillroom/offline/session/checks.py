@@ -76,6 +76,17 @@ _BROAD = late(
     r"erro\b|falha|fallo|not ok|✗|✖|✕|×|^E\s{2,}",
     re.IGNORECASE,
 )
+# No line that scores is without one of these.
+# fmt: off
+_TELLING_LINE = (
+    "error", "exception", "panic", "fault", "fatal", "undefined", "not found", "no such file", "denied", "econnrefused",
+    "eaddrinuse", "in use", "cannot find", "could not", "unresolved", "mismatch", "refused", "violates", "duplicate",
+    "incompatible", "unsupported", "deprecated and removed", "expected", "time", "oom", "out of memory", "lock", "fail",
+    "assert", "错误", "失败",
+    "エラー", "失敗", "오류", "실패", "ошибка", "fehler", "erreur", "échec", "erro", "falha", "fallo",
+    "not ok", "✗", "✖", "✕", "×", "e  ", "e\t",
+)
+# fmt: on
 # A test that failed, by name.
 _NAMED = late(
     r"^\s*(?:FAILED\s+\S*::\S+|FAIL:?\s+\S.*|--- FAIL: \S+|[✗✖✕×]\s+\S.*|not ok \d+.*|"
@@ -149,7 +160,8 @@ def _best_line(output: str) -> str:
         text = line.strip()
         if not 5 <= len(text) <= 2000:
             continue
-        score = _score(line)
+        lowered = line.casefold()
+        score = _score(line) if any(word in lowered for word in _TELLING_LINE) else 0.0
         if score <= 0:
             continue
         if _EMPTY.search(text):

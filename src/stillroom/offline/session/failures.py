@@ -22,6 +22,8 @@ from stillroom.rollouts.events import Ran
 _LOOK_AHEAD_STEPS = 400
 """A fix that comes later than this many calls is not tied to the failure: keeps the search linear."""
 _CAUSE_SENTENCES = 3
+_EVERYWHERE = {"test", "tests", "spec", "specs", "unit", "integration", "packages", "main"}
+"""Folders of tests: to share one is not to be the same test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,8 @@ def _covers(passed: _Step, failed: _Step) -> bool:
     if not named or any(name in failed.part for name in named):
         return True
     output = checks.output_of(failed.run)
-    stems = [piece for name in named for piece in re.split(r"[^\w]+", name) if len(piece) > 3]
+    pieces = {piece for name in named for piece in re.split(r"[^\w]+", name)} - _EVERYWHERE
+    stems = [piece for piece in pieces if len(piece) > 3]
     return any(stem in output for stem in stems) or not any(re.search(r"test|spec", name) for name in named)
 
 

@@ -18,6 +18,10 @@ _TITLE = late(r"(?:-t|--title)(?:\s+|=)(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+)
 _HEREDOC_SUBJECT = late(r"<<-?\s*['\"]?\w+['\"]?\s*\n\s*(\S[^\n]*)")
 
 
+_NEAR = 12
+"""Turns whose files still tell what a task is about; all of a long one would cost their square."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """Turns about one thing."""
@@ -51,7 +55,7 @@ def _begins_another(turn: Turn, current: Sequence[Turn]) -> bool:
     if len(own) < 4:
         return False
     before = words.content(
-        " ".join([*(t.text[:400] for t in current[-6:]), *(p for t in current for p in t.edited[:20])])
+        " ".join([*(t.text[:400] for t in current[-6:]), *(p for t in current[-_NEAR:] for p in t.edited[:20])])
     )
     announced = cues.opens("transition", opening, turn.spoken) > 0 or cues.opens("thanks", opening, turn.spoken) > 0
     closed = _commit_subject(current[-1]) != ""

@@ -11,8 +11,16 @@ from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import LEANING, Wish, WishKind, amended, amends, distinct, without_replaced
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
+from stillroom.offline.text.pattern import late
 from stillroom.rollouts.redact import redact
 
+_WONDERS = late(
+    r"\W*(?:(?:could|can|should|shall|would|might) (?:we|i|it|one)\b|(?:können|könnten|sollen|sollten) wir|könnte man|"
+    r"podemos|podríamos|deberíamos|y si|on (?:peut|pourrait|devrait)|(?:peut|pourrait|devrait)-on|poderíamos|dá pr?a\b|"
+    r"может|можем|стоит ли|要不要|能不能|可不可以)",
+    re.IGNORECASE,
+)
+"""Asks whether something might be done, which asks for nothing yet."""
 _VALUED = ("decision", "preference", "correction")
 """Kinds of wishes that set a value in the files."""
 _BARE = 2.0
@@ -70,6 +78,7 @@ def listen(turns: list[Turn]) -> Heard:
         wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]
     kept = [wish for wish in wishes if not (wish.turn in undone and wish.kind in ("decision", "preference"))]
     kept, outdated = without_replaced(kept)
+    kept = [_loosed(wish) for wish in kept]
     return Heard(
         wishes=tuple(distinct(kept)),
         undone=undone,
@@ -82,10 +91,10 @@ def listen(turns: list[Turn]) -> Heard:
 def _stands_alone(later: Wish, earlier: Wish, put_over: dict[int, overwritten.Overwritten]) -> bool:
     """Whether a new value also names what it is the value of: then nothing of the old one is needed."""
     over = put_over.get(earlier.turn)
-    if over is None or over.by != later.turn or not kinds.numbers(later.quote):
+    if over is None or over.by != later.turn:
         return False
     common = frozenset(w for w in words.content(later.quote) & words.content(earlier.quote) if not w[0].isdigit())
-    return words.weight(common) >= 1
+    return words.weight(common) >= (1 if kinds.numbers(later.quote) else 2)
 
 
 def _without_overwritten(
@@ -103,11 +112,14 @@ def _without_overwritten(
     for index, wish in enumerate(kept):
         earlier = heirs.get(wish.turn)
         if earlier is not None and wish.kind != "rule":
-            about = (
-                "" if earlier.quote[:60] in wish.about and words.weight(words.content(wish.quote)) >= 2 else wish.about
-            )
-            kept[index] = replace(wish, replaced=earlier.quote, about=about)
+            kept[index] = replace(wish, replaced=earlier.quote)
     return kept
+
+
+def _loosed(wish: Wish) -> Wish:
+    """Without a reference to the very words that it replaced, when it stands without them."""
+    told = bool(wish.replaced) and wish.replaced[:60] in wish.about
+    return replace(wish, about="") if told and words.weight(words.content(wish.quote)) >= _BARE else wish
 
 
 def _speaks_of(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
@@ -178,7 +190,7 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     spoken = turn.spoken
     if kinds.is_passing(quote, spoken) and not (turn.number and kinds.is_parked(quote, spoken)):
         return None
-    if kinds.is_passing(cues.without("deferred", quote, spoken), spoken):
+    if kinds.is_passing(quote, spoken) and not cues.has("deferred", cues.without("oneoff", quote, spoken), spoken):
         # "For now X, Y comes later": X ends with its day.
         return None
     standing = kinds.has_own_rule(quote, spoken)
@@ -188,7 +200,8 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     if cues.has("perishable", quote, spoken) and not lasting and not _is_set(quote, turn):
         return None
     reproach = before is not None and bool(turn.runs) and cues.has("reproach", quote, spoken)
-    asks_for = standing and cues.has("polite", quote, spoken)
+    meant = any(cues.has(kind, quote, spoken) for kind in ("frequency", "remember", "prohibition"))
+    asks_for = standing and (meant or not _WONDERS.match(quote)) and cues.has("polite", quote, spoken)
     if kinds.is_question(quote, spoken) and not asks_for and not (reproach and kinds.own_weight(quote, spoken) >= 3):
         return None
     if kinds.quotes_another(quote):
