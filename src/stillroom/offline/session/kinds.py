@@ -9,8 +9,19 @@ from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
 from stillroom.offline.text.pattern import late
 
+_ASKING = (
+    *("吗", "怎么样", "如何", "好不好", "行不行", "对吧", "是不是"),
+    *("でしょうか", "ですか", "ますか", "나요", "인가요", "을까요", "할까요"),
+)
+"""Endings that ask, with or without a mark."""
 _TRAILING = 7.0
 """A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""
+_WHENEVER = late(
+    r"(?:when(?:ever)?|wherever|if|any ?time|each|every|wenn|falls|sobald|wo immer|cuando|si|siempre que|donde|"
+    r"quand|chaque|lorsque|quando|sempre que|onde|se|когда|если|где|每|如果|当|凡是|只要|遇到)",
+    re.IGNORECASE,
+)
+"""Begins a condition: what follows is to be done each time."""
 _HEARSAY = late(
     r"\b(?:someone|somebody|people|reddit|stack ?overflow|twitter|a blog|the internet|chatgpt|copilot|hacker news)\b"
     r".{0,30}\b(?:says?|said|wrote|claims?|thinks?|recommends?)\b",
@@ -29,6 +40,11 @@ def states(quote: str, spoken: tuple[str, ...]) -> bool:
     if not cues.has("fact", point, spoken) or cues.opens("request", point, spoken):
         return False
     if any(cues.has(kind, quote, spoken) for kind in ("musing", "thanks", "works")):
+        return False
+    clauses = re.split(r"(?<=[,;:，；、])\s*", point)
+    orders = any(cues.opens(kind, clause, spoken) for clause in clauses[1:] for kind in ("request", "order"))
+    if orders and not _WHENEVER.match(point):
+        # A state, and what is to be done because of it.
         return False
     named = bool(words.identifiers(quote))
     if cues.opens("anaphora", point, spoken) and not named:
@@ -89,6 +105,14 @@ def _before_last_frequency(sentence: str, spoken: tuple[str, ...]) -> str:
     return ""
 
 
+def bounds_the_task(quote: str, turn: Turn) -> bool:
+    """Whether "don't touch the tests" stands beside the request that it bounds, without a word of standing."""
+    spoken = turn.spoken
+    if any(cues.has(kind, quote, spoken) for kind in ("standing", "frequency", "remember")) or words.identifiers(quote):
+        return False
+    return any(s != quote and asks_for_work(s, spoken) for s in turn.sentences)
+
+
 def own_weight(sentence: str, spoken: tuple[str, ...]) -> float:
     """How much a sentence says besides its cue words."""
     rest = sentence
@@ -127,6 +151,8 @@ def is_passing(sentence: str, spoken: tuple[str, ...]) -> bool:
 
 def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
     if sentence.rstrip("\"'）)」 ").endswith(("?", "？")):
+        return True
+    if sentence.rstrip("。. ").endswith(_ASKING):
         return True
     return (
         "?" not in sentence

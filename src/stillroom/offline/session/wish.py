@@ -10,6 +10,8 @@ from stillroom.offline.text import words
 
 WishKind = Literal["rule", "correction", "preference", "decision", "fact"]
 
+BARE = 2.0
+"""A sentence that says less than this (in words) says nothing without what it refers to."""
 LEANING = 4.5
 """A sentence up to this, with "that" or "it" in it, leans on what stands before."""
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import kinds, overwritten, referents
+from stillroom.offline.session import kinds, overwritten, referents, values
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.session.wish import LEANING, Wish, WishKind, amended, amends, distinct, without_replaced
+from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind, amended, amends, distinct, without_replaced
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
 from stillroom.offline.text.pattern import late
@@ -21,10 +21,6 @@ _WONDERS = late(
     re.IGNORECASE,
 )
 """Asks whether something might be done, which asks for nothing yet."""
-_VALUED = ("decision", "preference", "correction")
-"""Kinds of wishes that set a value in the files."""
-_BARE = 2.0
-"""A sentence that says less than this (in words) says nothing without what it refers to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ def listen(turns: list[Turn]) -> Heard:
                 contradicted.add(before.number)
         for wish in _wishes_of(turn, before):
             target = next((i for i in range(len(wishes) - 1, -1, -1) if amends(wish, wishes[i])), None)
-            if target is not None and _stands_alone(wish, wishes[target], put_over):
+            if target is not None and values.stands_alone(wish, wishes[target], put_over):
                 target = None
             if target is None:
                 wishes.append(wish)
@@ -72,13 +68,13 @@ def listen(turns: list[Turn]) -> Heard:
                 wishes.append(amended(wishes.pop(target), wish))
     for number, later in taken_back.items():
         undone.setdefault(number, words.shorten(turns[later].text, QUOTE_CHARS))
-    wishes = _without_overwritten(wishes, put_over, turns)
+    wishes = values.without_overwritten(wishes, put_over, turns)
     if not any(turn.runs for turn in turns):
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
         wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]
     kept = [wish for wish in wishes if not (wish.turn in undone and wish.kind in ("decision", "preference"))]
     kept, outdated = without_replaced(kept)
-    kept = [_loosed(wish) for wish in kept]
+    kept = [values.loosed(wish) for wish in kept]
     return Heard(
         wishes=tuple(distinct(kept)),
         undone=undone,
@@ -86,57 +82,6 @@ def listen(turns: list[Turn]) -> Heard:
         contradicted=frozenset(contradicted),
         outdated=tuple(outdated),
     )
-
-
-def _stands_alone(later: Wish, earlier: Wish, put_over: dict[int, overwritten.Overwritten]) -> bool:
-    """Whether a new value also names what it is the value of: then nothing of the old one is needed."""
-    over = put_over.get(earlier.turn)
-    if over is None or over.by != later.turn:
-        return False
-    common = frozenset(w for w in words.content(later.quote) & words.content(earlier.quote) if not w[0].isdigit())
-    return words.weight(common) >= (1 if kinds.numbers(later.quote) else 2)
-
-
-def _without_overwritten(
-    wishes: list[Wish], put_over: dict[int, overwritten.Overwritten], turns: list[Turn]
-) -> list[Wish]:
-    """Without wishes whose value a later turn took out of the files again; the wish of that turn says so."""
-    kept: list[Wish] = []
-    heirs: dict[int, Wish] = {}
-    for wish in wishes:
-        over = put_over.get(wish.turn)
-        if over is None or wish.kind not in _VALUED or not _speaks_of(wish, over, turns[over.by]):
-            kept.append(wish)
-        else:
-            heirs[over.by] = wish
-    for index, wish in enumerate(kept):
-        earlier = heirs.get(wish.turn)
-        if earlier is not None and wish.kind != "rule":
-            kept[index] = replace(wish, replaced=earlier.quote)
-    return kept
-
-
-def _loosed(wish: Wish) -> Wish:
-    """Without a reference to the very words that it replaced, when it stands without them."""
-    told = bool(wish.replaced) and wish.replaced[:60] in wish.about
-    return replace(wish, about="") if told and words.weight(words.content(wish.quote)) >= _BARE else wish
-
-
-def _speaks_of(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
-    """Whether the lines that were replaced held what `wish` asks for, and the later words are on the same thing."""
-    lines = " ".join(over.lines)
-    names = words.identifiers(wish.quote)
-    held = [_stands_in(name, lines) for name in [*kinds.numbers(wish.quote), *names]]
-    if held:
-        # A name that was not touched: the wish is on more than the value.
-        return any(held) and not any(not name[0].isdigit() and not _stands_in(name, lines) for name in names)
-    common = words.content(wish.quote) & words.content(later.text[:600])
-    weight = words.weight(words.content(wish.quote))
-    return over.whole and (weight <= _BARE or (words.weight(common) >= 1 and weight <= 2 * LEANING))
-
-
-def _stands_in(name: str, lines: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", lines, re.IGNORECASE) is not None
 
 
 def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
@@ -166,7 +111,7 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
                     continue
         quote = sentence
         corrects = number == 0 and before is not None and cues.opens("correction", sentence, spoken) > 0
-        bare = corrects and (kinds.own_weight(sentence, spoken) < _BARE or kinds.is_question(sentence, spoken))
+        bare = corrects and (kinds.own_weight(sentence, spoken) < BARE or kinds.is_question(sentence, spoken))
         if bare and number + 1 < len(message) and not passing[number + 1]:
             quote = f"{sentence} {message[number + 1]}"
             skip_next = True
@@ -227,7 +172,7 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         return None
     if kind == "fact" and redact(quote) != quote:
         return None
-    leans = weight < _BARE or (
+    leans = weight < BARE or (
         kind != "rule" and weight < LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
     )
     about, seen = "", ""
@@ -237,6 +182,8 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     if before is not None and (leans or changes):
         seen = referents.evidence(turn, quote)
     if kind == "correction" and before is not None and _rejects(turn) and not _names_what(own, turn, before, quote):
+        return None
+    if kind == "rule" and turn.number == 0 and weight < 3 and kinds.bounds_the_task(quote, turn):
         return None
     if leans and kind == "rule" and not (before is not None and before.edited):
         return None
@@ -387,7 +334,7 @@ def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
     agrees = cues.opens("approval", opening, spoken) > 0
     if not asked or not own or words.weight(own) > LEANING:
         return None
-    if (referents.is_process(asked, spoken) or agrees) and beyond < _BARE:
+    if (referents.is_process(asked, spoken) or agrees) and beyond < BARE:
         return None
     if any(cues.opens(kind, opening, spoken) for kind in ("thanks", "request")) or kinds.is_question(opening, spoken):
         return None

@@ -1,0 +1,65 @@
+"""Wishes that set a value, and what becomes of them when a later turn writes another value over it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from stillroom.offline.session import kinds, overwritten
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.session.wish import BARE, LEANING, Wish
+from stillroom.offline.text import words
+
+_VALUED = ("decision", "preference", "correction")
+"""Kinds of wishes that set a value in the files."""
+
+
+def stands_alone(later: Wish, earlier: Wish, put_over: dict[int, overwritten.Overwritten]) -> bool:
+    """Whether a new value also names what it is the value of: then nothing of the old one is needed."""
+    over = put_over.get(earlier.turn)
+    if over is None or over.by != later.turn:
+        return False
+    common = frozenset(w for w in words.content(later.quote) & words.content(earlier.quote) if not w[0].isdigit())
+    return words.weight(common) >= (1 if kinds.numbers(later.quote) else 2)
+
+
+def without_overwritten(
+    wishes: list[Wish], put_over: dict[int, overwritten.Overwritten], turns: list[Turn]
+) -> list[Wish]:
+    """Without wishes whose value a later turn took out of the files again; the wish of that turn says so."""
+    kept: list[Wish] = []
+    heirs: dict[int, Wish] = {}
+    for wish in wishes:
+        over = put_over.get(wish.turn)
+        if over is None or wish.kind not in _VALUED or not _speaks_of(wish, over, turns[over.by]):
+            kept.append(wish)
+        else:
+            heirs[over.by] = wish
+    for index, wish in enumerate(kept):
+        earlier = heirs.get(wish.turn)
+        if earlier is not None and wish.kind != "rule":
+            kept[index] = replace(wish, replaced=earlier.quote)
+    return kept
+
+
+def loosed(wish: Wish) -> Wish:
+    """Without a reference to the very words that it replaced, when it stands without them."""
+    told = bool(wish.replaced) and wish.replaced[:60] in wish.about
+    return replace(wish, about="") if told and words.weight(words.content(wish.quote)) >= BARE else wish
+
+
+def _speaks_of(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
+    """Whether the lines that were replaced held what `wish` asks for, and the later words are on the same thing."""
+    lines = " ".join(over.lines)
+    names = words.identifiers(wish.quote)
+    held = [_stands_in(name, lines) for name in [*kinds.numbers(wish.quote), *names]]
+    if held:
+        # A name that was not touched: the wish is on more than the value.
+        return any(held) and not any(not name[0].isdigit() and not _stands_in(name, lines) for name in names)
+    common = words.content(wish.quote) & words.content(later.text[:600])
+    weight = words.weight(words.content(wish.quote))
+    return over.whole and (weight <= BARE or (words.weight(common) >= 1 and weight <= 2 * LEANING))
+
+
+def _stands_in(name: str, lines: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", lines, re.IGNORECASE) is not None
