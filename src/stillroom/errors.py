@@ -9,6 +9,7 @@
     │   └── EmptyRollout        it holds no line
     ├── WorkspaceError          the memory folder
     │   ├── FolderRefused       it is a link, or not ours to write
+    │   │   └── MemoriesFound   another program keeps memories in it
     │   ├── HistoryError        git said no
     │   └── InvalidArtifacts    what the consolidator wrote breaks the format
     ├── JailError               the sandbox of the consolidation agent
@@ -69,6 +70,10 @@ class WorkspaceError(StillroomError):
 
 class FolderRefused(WorkspaceError):
     """The memory folder is a link, or is not ours to write."""
+
+
+class MemoriesFound(FolderRefused):
+    """The memory folder holds memories that another program wrote, and nobody said that they may be replaced."""
 
 
 class HistoryError(WorkspaceError):

@@ -18,6 +18,7 @@ import msgspec
 from stillroom import telemetry
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import Settings
+from stillroom.consolidate.job import consent
 from stillroom.consolidate.outcome import Failed, Phase2Report
 from stillroom.consolidate.run import run_phase2
 from stillroom.errors import StillroomError, StoreError, WorkspaceError
@@ -48,6 +49,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     backfill: bool = False
     #: Extract again what the offline engine extracted.
     upgrade: bool = False
+    #: Take over a memory folder that holds another program's memories; what is in it is kept in the history first.
+    adopt: bool = False
     #: At most so many threads.
     max_threads: int | None = None
     #: Only threads that ran in this folder or below it.
@@ -139,6 +142,8 @@ async def _pass(
             return put(report, skipped=reason)
         if options.upgrade:
             report = put(report, reopened=await asyncio.to_thread(store.reopen_offline))
+        # Before anything is changed or paid for: another program's memories are not ours to replace.
+        await asyncio.to_thread(consent, settings, store, adopt=options.adopt)
         # 1. Create the memory folder: no links followed, none left.
         report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
         # 2. Seed the extension instructions; a person's edit of them survives.
@@ -169,7 +174,9 @@ async def _pass(
         )
         report = put(report, extract=extracted)
         # 6. Consolidate.
-        consolidated = await run_phase2(settings, store, clock, worker_id=worker_id, on_progress=on_progress)
+        consolidated = await run_phase2(
+            settings, store, clock, worker_id=worker_id, adopt=options.adopt, on_progress=on_progress
+        )
         return put(report, consolidate=consolidated)
     except (StoreError, WorkspaceError, OSError) as error:
         return _stopped(report, error)

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from stillroom.cli.app import run_command
+from stillroom.workspace.git import Repository
 
 PROJECT = Path(__file__).parents[2]
 NOW = "2026-11-30T09:00:00Z"
@@ -219,6 +220,42 @@ def test_codex_s_own_home_is_no_memory_folder(environment: dict[str, str], tmp_p
     assert done.returncode == 1
     assert "codex/memories" in done.stderr
     assert [entry.name for entry in (tmp_path / "codex").iterdir()] == ["sessions"]
+
+
+@pytest.mark.parametrize("used_before", [False, True])
+def test_memories_that_codex_wrote_are_taken_over_only_when_asked(
+    environment: dict[str, str], tmp_path: Path, used_before: bool
+) -> None:
+    if used_before:
+        assert stillroom("run", "--backfill", "--now", NOW, env=environment).returncode == 0
+    folder = tmp_path / "codex" / "memories"
+    theirs = {
+        "MEMORY.md": "# Task Group: theirs\n",
+        "raw_memories.md": "# Raw Memories\n\ntheirs\n",
+        "rollout_summaries/2026-01-01T00-00-00-abcd-theirs.md": "theirs\n",
+    }
+    for path, text in theirs.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    (folder / "link").symlink_to(tmp_path)
+    words = ("run", "--backfill", "--now", "2026-12-01T09:00:00Z", "--root", str(folder))
+
+    refused = stillroom(*words, env=environment)
+    assert refused.returncode == 1
+    said = " ".join(refused.stderr.split())
+    assert f"`{folder}` holds memories that Stillroom did not write: `raw_memories.md` and" in said
+    assert "hint: `stillroom run --adopt` takes it over: what is in it is kept in history.git first" in said
+    assert {str(p.relative_to(folder)): p.read_text(encoding="utf-8") for p in folder.rglob("*.md")} == theirs
+    assert {p.name for p in folder.iterdir()} == {"MEMORY.md", "link", "raw_memories.md", "rollout_summaries"}
+
+    assert stillroom(*words, "--adopt", env=environment).returncode == 0
+    assert (folder / "memory_summary.md").exists()
+    assert not (folder / "rollout_summaries/2026-01-01T00-00-00-abcd-theirs.md").exists()
+    repository = Repository(tmp_path / ".stillroom" / "history.git")
+    for path, text in theirs.items():
+        assert repository.run("show", f"HEAD~1:{path}").decode() == text
+    later = ("run", "--now", "2026-12-02T09:00:00Z", "--root", str(folder))
+    assert stillroom(*later, env=environment).returncode == 0
 
 
 def test_an_interrupt_while_it_starts_ends_with_130_and_no_traceback(environment: dict[str, str]) -> None:

@@ -28,6 +28,7 @@ def run_command(
     ephemeral: Annotated[bool, Parameter(negative="")] = False,
     backfill: Annotated[bool, Parameter(negative="")] = False,
     upgrade: Annotated[bool, Parameter(negative="")] = False,
+    adopt: Annotated[bool, Parameter(negative="")] = False,
     max_threads: Annotated[int | None, Parameter(name="--max", validator=Number(gte=0))] = None,
     now: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -60,6 +61,10 @@ def run_command(
         Ignore `max_rollout_age_days` and `max_rollouts_per_startup`.
     upgrade
         Extract again what the offline engine extracted, now that a model is configured.
+    adopt
+        Take over a memory folder that Codex, or another program, wrote memories into. What is in it is committed to
+        `history.git` first; then the files that rest on sessions unknown to Stillroom go. Without it such a folder is
+        refused.
     max_threads
         At most so many threads.
     now
@@ -71,7 +76,11 @@ def run_command(
     clock: Clock = FixedClock(parse_moment(now)) if now else SystemClock()
     trigger = Trigger(thread_id=trigger_thread, ephemeral=ephemeral)
     options = Options(
-        backfill=backfill, upgrade=upgrade, max_threads=max_threads, cwd=str(cwd.absolute()) if cwd else None
+        backfill=backfill,
+        upgrade=upgrade,
+        adopt=adopt,
+        max_threads=max_threads,
+        cwd=str(cwd.absolute()) if cwd else None,
     )
     with progress_bars(wanted=not json) as listen:
         work = run_pipeline(settings, trigger=trigger, options=options, clock=clock, on_progress=listen)

@@ -12,7 +12,7 @@ from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.consolidate.engine import Check, Consolidator, ConsolidatorStopped, open_consolidator
 from stillroom.consolidate.outcome import Failed, FailureStatus
-from stillroom.errors import InvalidArtifacts, StillroomError, StoreError
+from stillroom.errors import InvalidArtifacts, MemoriesFound, StillroomError, StoreError
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
@@ -21,6 +21,7 @@ from stillroom.workspace.history import History
 from stillroom.workspace.layout import HANDBOOK, SUMMARY, has_artifacts, prepare_folder
 from stillroom.workspace.publish import Checkpoint, PublishReport
 from stillroom.workspace.staging import Staging, look, open_staging, recover
+from stillroom.workspace.takeover import check_consent
 from stillroom.workspace.validate import Finding, check_artifacts, scrub
 
 _log = logging.getLogger(__name__)
@@ -41,6 +42,21 @@ def told(error: Exception) -> str:
     """An error's words, and what to do about it."""
     hint = f" (hint: {error.hint})" if isinstance(error, StillroomError) and error.hint else ""
     return f"{error}{hint}"
+
+
+def consent(settings: Settings, store: Store, *, adopt: bool) -> bool:
+    """Whether the memory folder is another program's and a person lets us take it over.
+
+    Raises `MemoriesFound`, having changed nothing, when it is and they don't.
+    """
+    job = store.consolidation_job()
+    return check_consent(
+        settings.root,
+        History(settings.history, limits=settings.stage_two),
+        has_succeeded=bool(job and job.last_success_watermark),
+        adopt=adopt,
+        limits=settings.stage_two,
+    )
 
 
 class Job:
@@ -66,14 +82,22 @@ class Job:
         except (StillroomError, ConsolidatorStopped, OSError) as error:
             raise StepFailed(status, told(error)) from error
 
-    def prepare(self) -> list[str]:
+    def prepare(self, *, adopt: bool) -> list[str]:
         """Finish or clear what a killed run left, make folder and baseline usable; what a person should know of it."""
+        takes_over = consent(self.settings, self.store, adopt=adopt)
         aside = self.history.set_aside_if_damaged(now=self.clock.now()) if self.doubts_history else None
         recovery = recover(self.settings.staging, self.history, limits=self.limits)
         prepare_folder(self.settings.root, limits=self.limits)
         baseline = self.history.ensure(self.settings.root, now=self.clock.now())
+        if takes_over:
+            self.history.take(self.settings.root, now=self.clock.now())
+        self.history.note_folder(self.settings.root)
         noted = [f"a killed run was completed: {run}" for run in recovery.completed]
         noted += [f"a killed run can't be completed yet: {why}" for why in recovery.blocked.values()]
+        if takes_over:
+            noted.append(
+                f"the folder is taken over; what was in it is commit {self.history.head()} of {self.history.git_dir}"
+            )
         if aside := baseline.moved_aside or aside:
             noted.append(f"the history could not be read; it is at {aside}, and a new one begins here")
         for path in (self.settings.root / HANDBOOK, self.settings.root / SUMMARY):
@@ -174,7 +198,8 @@ class Job:
     def fail(self, failure: StepFailed) -> Failed:
         """Give the lock up; the next try waits."""
         reason = redact(str(failure), style=self.settings.memories.redaction)
-        delay = self.limits.retry_delay_seconds
+        # A person who now says `--adopt` should not have to wait.
+        delay = 0 if isinstance(failure.__cause__, MemoriesFound) else self.limits.retry_delay_seconds
         self._give_up(reason, retry_delay_seconds=delay)
         usage = self.consolidator.usage if self.consolidator else None
         return Failed(status=failure.status, reason=reason, retry_at=self.clock.now() + delay, usage=usage)

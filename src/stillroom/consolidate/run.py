@@ -50,12 +50,14 @@ async def run_phase2(
     clock: Clock,
     *,
     worker_id: str,
+    adopt: bool = False,
     on_progress: ProgressListener = silent,
     checkpoint: Checkpoint = nothing,
 ) -> Phase2Report:
     """Consolidate once. Whatever goes wrong is the report's `Failed`, and the folder is then as it was.
 
-    `checkpoint` is told where the work is; tests stop the process there.
+    `adopt` consents to take over a folder with another program's memories. `checkpoint` is told where the work is;
+    tests stop the process there.
     """
     started = time.perf_counter()
 
@@ -78,13 +80,13 @@ async def run_phase2(
     report: Phase2Report
     try:
         try:
-            report = await _consolidate(job)
+            report = await _consolidate(job, adopt=adopt)
         except StepFailed as failure:
             if not isinstance(failure.__cause__, HistoryError) or failure.status not in _BEFORE_THE_AGENT:
                 raise
             # A damaged history would stop every run to come: look at all of it, and begin anew if need be.
             job.doubts_history = True
-            report = await _consolidate(job)
+            report = await _consolidate(job, adopt=adopt)
     except StepFailed as failure:
         report = job.fail(failure)
     except BaseException as error:
@@ -95,10 +97,10 @@ async def run_phase2(
     return _counted(report)
 
 
-async def _consolidate(job: Job) -> NoChanges | Consolidated:
+async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Consolidated:
     # 2. Prepare the workspace.
     with job.step("failed_prepare_workspace"):
-        noted = await asyncio.to_thread(job.prepare)
+        noted = await asyncio.to_thread(job.prepare, adopt=adopt)
     # 3. Configure the consolidator, jail included.
     with job.step("failed_sandbox_policy"):
         consolidator = await asyncio.to_thread(job.configure)

@@ -18,6 +18,8 @@ from stillroom.workspace import patch
 from stillroom.workspace.git import EMPTY_TREE, Content, Repository
 from stillroom.workspace.tree import DEFAULTS, Entry, Scan, scan
 
+_FOLDER = "folder"
+
 ChangeStatus = Literal["A", "M", "D"]
 
 
@@ -72,8 +74,26 @@ class History:
         aside = self._move_aside(now)
         self.repository.create()
         present = scan(folder, limits=self._limits)
-        self.commit(folder, "Take the folder as it is", now=now)
+        self.take(folder, now=now)
         return EnsureReport(adopted=bool(present.files), moved_aside=aside)
+
+    def take(self, folder: Path, *, now: int) -> str | None:
+        """Keep the folder as it is, whoever wrote it: it becomes the baseline."""
+        return self.commit(folder, "Take the folder as it is", now=now)
+
+    def noted_folder(self) -> str | None:
+        """The folder that this was last the history of; None when it was never noted."""
+        try:
+            return os.fsdecode((self.git_dir / _FOLDER).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def note_folder(self, folder: Path) -> None:
+        """Remember which folder this is the history of."""
+        if self.noted_folder() != (name := str(folder.resolve())):
+            temporary = self.git_dir / f"{_FOLDER}.new"
+            temporary.write_bytes(os.fsencode(name))
+            temporary.replace(self.git_dir / _FOLDER)
 
     def set_aside_if_damaged(self, *, now: int) -> Path | None:
         """Read all of the history, and put it aside if something is missing or damaged; where it is then."""
