@@ -233,6 +233,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     string_end_bytes: int = 256 * 1024
     #: Bytes of a new file that are read for identity and preview: the first line alone may hold 100 KB of instructions.
     head_bytes: int = 1024 * 1024
+    #: The same where no user has spoken in them: ahead of the first words an image may stand, or a tool's whole output.
+    #: Read only of such files, in a fraction of a second.
+    long_head_bytes: int = 64 * 1024 * 1024
     #: Bytes at the end of a file in which the last timestamp is looked for.
     tail_window_bytes: int = 256 * 1024
     #: Characters of the first user message that name a thread in lists.

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from stillroom.config import Reading
 from stillroom.rollouts.agents.codex import discover
 from stillroom.rollouts.agents.codex_state import State, refreshed, state_threads
 from stillroom.rollouts.found import Broken, Found, Unchanged
@@ -150,6 +151,45 @@ def test_the_preview_is_the_first_thing_that_a_person_said(tmp_path: Path) -> No
 def test_without_words_of_a_person_there_is_no_preview(tmp_path: Path) -> None:
     write(tmp_path, meta() + user("<environment_context>x</environment_context>"))
     assert look(tmp_path).thread.preview == ""
+
+
+LONG = 20 * 1024 * 1024
+
+
+def test_a_first_line_of_20_mb_hides_neither_thread_nor_preview(tmp_path: Path) -> None:
+    write(tmp_path, meta(base_instructions={"text": "obey me " * (LONG // 8)}) + user("hello"))
+    thread = look(tmp_path).thread
+    assert (thread.thread_id, thread.preview) == (ID, "hello")
+
+
+@pytest.mark.parametrize("ending", ["", ".zst"])
+def test_an_early_output_of_20_mb_does_not_hide_the_preview(tmp_path: Path, ending: str) -> None:
+    output = {"type": "function_call_output", "call_id": "c", "output": "a log \n" * (LONG // 8)}
+    data = meta() + line(output, type="response_item") + user("hello")
+    write(tmp_path, zstd.compress(data) if ending else data, name=NAME + ending)
+    assert look(tmp_path).thread.preview == "hello"
+
+
+def test_an_image_of_20_mb_does_not_hide_what_was_said_with_it(tmp_path: Path) -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64," + "iVBORw0KGgo" * (LONG // 11)}
+    content = [image, {"type": "input_text", "text": "what is this?"}]
+    write(tmp_path, meta() + line({"type": "message", "role": "user", "content": content}, type="response_item"))
+    assert look(tmp_path).thread.preview == "what is this?"
+
+
+def test_first_words_are_not_looked_for_without_end_nor_where_the_table_has_them(tmp_path: Path) -> None:
+    reading = Reading(head_bytes=1000, long_head_bytes=50_000)
+    context = user("<environment_context>x</environment_context>")
+    write(tmp_path, meta() + context * 100 + user("hello"))
+    (found,) = discover(tmp_path, {}, reading=reading)
+    assert isinstance(found, Found) and found.thread.preview == "hello"
+    state(tmp_path, preview="From the table")
+    (found,) = discover(tmp_path, {}, reading=reading)
+    assert isinstance(found, Found) and found.thread.preview == "From the table"
+    (tmp_path / "state_5.sqlite").unlink()
+    write(tmp_path, meta() + context * 1000 + user("hello"))
+    (found,) = discover(tmp_path, {}, reading=reading)
+    assert isinstance(found, Found) and found.thread.preview == ""
 
 
 def test_the_last_line_tells_when_the_thread_was_active(tmp_path: Path) -> None:

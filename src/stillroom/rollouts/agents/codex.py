@@ -15,7 +15,7 @@ from stillroom.rollouts.agents.codex_state import State, state_threads
 from stillroom.rollouts.agents.codex_tail import Tail, read_tail
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
 from stillroom.rollouts.speech import first_words
-from stillroom.rollouts.stream import open_items
+from stillroom.rollouts.stream import ItemStream, open_items
 from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp, Thread
 
@@ -111,16 +111,15 @@ def _entries(folder: str, depth: int) -> Iterator[tuple[os.DirEntry[str], re.Mat
 
 def _look(file: _File, stamp: FileStamp | None, state: State, max_line_bytes: int, reading: Reading) -> Discovery:
     path = str(file.path)
-    with open_items(
-        file.path, max_line_bytes=max_line_bytes, stop_after_bytes=reading.head_bytes, reading=reading
-    ) as stream:
-        preview = next((words for item in stream if (words := first_words(item, max_chars=reading.preview_chars))), "")
-        meta, stats = stream.meta, stream.stats
+    stream, preview = _read_head(file.path, reading.head_bytes, max_line_bytes, reading)
+    meta, stats = stream.meta, stream.stats
     if meta is None:
         torn = "its first line is not complete" if stats.torn and stats.lines == 1 else "it has no `session_meta` line"
         return Broken(path, f"`{path}` can't be used: {stats.broken or torn}")
     if _ID.fullmatch(meta.id) is None:
         return Broken(path, f"`{path}` can't be used: {meta.id[:80]!r} is no thread id")
+    if not preview and stats.bytes > reading.head_bytes and not state.has_preview(meta.id):
+        _, preview = _read_head(file.path, reading.long_head_bytes, max_line_bytes, reading)
     tail = read_tail(
         file.path, thread_id=meta.id, size=file.size, stamp=stamp, max_line_bytes=max_line_bytes, reading=reading
     )
@@ -145,6 +144,13 @@ def _look(file: _File, stamp: FileStamp | None, state: State, max_line_bytes: in
         model_provider=meta.model_provider,
     )
     return Found(state.applied(thread, reading=reading), _stamp(file, tail))
+
+
+def _read_head(path: Path, head_bytes: int, max_line_bytes: int, reading: Reading) -> tuple[ItemStream, str]:
+    """What is known after so many bytes, or with the first words of the user, which come with it."""
+    with open_items(path, max_line_bytes=max_line_bytes, stop_after_bytes=head_bytes, reading=reading) as stream:
+        words = (first_words(item, max_chars=reading.preview_chars) for item in stream)
+        return stream, next(filter(None, words), "")
 
 
 def _stamp(file: _File, tail: Tail) -> FileStamp:

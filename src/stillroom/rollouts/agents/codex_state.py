@@ -48,6 +48,10 @@ class State(msgspec.Struct, frozen=True):
     rows: dict[str, dict[str, str | int]]
     problem: str | None = None
 
+    def has_preview(self, thread_id: str) -> bool:
+        """Whether the table knows the thread's first words."""
+        return _preview(self.rows.get(thread_id, {})) is not None
+
     def applied(self, thread: Thread, *, reading: Reading = READING) -> Thread:
         """`thread` with what the table knows better; itself if the table does not know it."""
         row = self.rows.get(thread.thread_id)
@@ -58,7 +62,7 @@ class State(msgspec.Struct, frozen=True):
             changes["source"] = source_text(source, thread_source=_text(row, "thread_source"))
         if (mode := recorded_mode(row.get("memory_mode"))) is not None:
             changes["memory_mode"] = mode
-        if preview := _text(row, "preview") or _text(row, "first_user_message"):
+        if preview := _preview(row):
             changes["preview"] = preview_text(preview, max_chars=reading.preview_chars)
         if title := _text(row, "title"):
             changes["title"] = preview_text(title, max_chars=reading.preview_chars)
@@ -135,6 +139,10 @@ def _rows(path: Path, mode: str) -> dict[str, dict[str, str | int]]:
 def _text(row: dict[str, str | int], name: str) -> str | None:
     value = row.get(name)
     return value if isinstance(value, str) and value else None
+
+
+def _preview(row: dict[str, str | int]) -> str | None:
+    return _text(row, "preview") or _text(row, "first_user_message")
 
 
 def _milliseconds(row: dict[str, str | int], name: str) -> int | None:
