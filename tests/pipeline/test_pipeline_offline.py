@@ -57,6 +57,8 @@ async def test_a_backfill_makes_a_memory_folder_of_the_sessions(settings: Settin
     assert {"MEMORY.md", "memory_summary.md", "raw_memories.md", "extensions/ad_hoc/instructions.md"} <= found.keys()
     assert found["memory_summary.md"].startswith(b"v1\n")
     assert b"biome" in found["MEMORY.md"]
+    for pasted in (b"ghp_MADE-UP-TOKEN", b"sk-proj-MADE-UP-KEY"):
+        assert pasted not in b"".join(files(settings.home).values())
     assert settings.root.stat().st_mode & 0o777 == 0o700
 
 

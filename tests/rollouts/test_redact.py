@@ -104,3 +104,9 @@ def test_redacting_again_changes_nothing(case: Secret) -> None:
 def test_lone_surrogates_survive() -> None:
     text = "a\ud800b ghp_" + "a1" * 18
     assert redact(text) == "a\ud800b [REDACTED_SECRET:github_token]"
+
+
+def test_a_provider_s_prefix_under_a_secret_s_name_is_enough() -> None:
+    pasted = "DEPLOY_TOKEN=ghp_MADE-UP-TOKEN api_key=sk-proj-MADE-UP-KEY"
+    assert redact(pasted, style="codex") == "DEPLOY_TOKEN=[REDACTED_SECRET] api_key=[REDACTED_SECRET]"
+    assert redact("api_key=sk-your-key-here") == "api_key=sk-your-key-here"
