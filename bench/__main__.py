@@ -30,9 +30,11 @@ SECTIONS = (
     Section(
         "quality",
         "Quality of the offline engine",
-        "Labelled sessions under `tests/quality/`; the rules were written without sight of the half set aside. Asked: "
-        "90 % recall and 90 % precision on that half.",
-        ("-m", "tests.quality.score", "--split", "all"),
+        "Labelled sessions under `tests/quality/`, in nine languages. The half set aside was written by others than "
+        "the rules' authors, who were told totals only. Asked: 90 % recall and 90 % precision there. **Not reached "
+        "yet.** Its first, blind measure was 0.81 (150/186) recall and 0.80 (78/97) precision; four labels were "
+        "corrected after it (0.83 and 0.83), and the rest is from rules written for other sessions.",
+        ("bench/bench_quality.py",),
     ),
     Section(
         "peer",
