@@ -13,8 +13,12 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.codex_source import source_text
 from stillroom.rollouts.agents.codex_state import State, state_threads
 from stillroom.rollouts.agents.codex_tail import Tail, read_tail
+from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
+from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.records import Records
 from stillroom.rollouts.speech import first_words
+from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream, open_items
 from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp, Thread
@@ -25,6 +29,8 @@ _NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_{_UU
 _ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 # sessions/YYYY/MM/DD
 _DEPTH = 3
+# The role of a message stands ahead of its content.
+_ROLE_WITHIN_BYTES = 400
 
 
 class _File(NamedTuple):
@@ -119,7 +125,7 @@ def _look(file: _File, stamp: FileStamp | None, state: State, max_line_bytes: in
     if _ID.fullmatch(meta.id) is None:
         return Broken(path, f"`{path}` can't be used: {meta.id[:80]!r} is no thread id")
     if not preview and stats.bytes > reading.head_bytes and not state.has_preview(meta.id):
-        _, preview = _read_head(file.path, reading.long_head_bytes, max_line_bytes, reading)
+        preview = _late_words(file.path, max_line_bytes, reading)
     tail = read_tail(
         file.path, thread_id=meta.id, size=file.size, stamp=stamp, max_line_bytes=max_line_bytes, reading=reading
     )
@@ -151,6 +157,29 @@ def _read_head(path: Path, head_bytes: int, max_line_bytes: int, reading: Readin
     with open_items(path, max_line_bytes=max_line_bytes, stop_after_bytes=head_bytes, reading=reading) as stream:
         words = (first_words(item, max_chars=reading.preview_chars) for item in stream)
         return stream, next(filter(None, words), "")
+
+
+def _late_words(path: Path, max_line_bytes: int, reading: Reading) -> str:
+    """The first words of the user in a long head; no other line is decoded, as there may be millions."""
+    stats = ReadStats()
+    records = Records(stats)
+    with open_stored(path, reading=reading) as file:
+        for lines in read_batches(
+            file,
+            stats,
+            max_line_bytes=max_line_bytes,
+            stop_after_bytes=reading.long_head_bytes,
+            wanted=_may_be_user,
+            reading=reading,
+        ):
+            for item in records.items([line for line in lines if _may_be_user(line)], 0):
+                if words := first_words(item, max_chars=reading.preview_chars):
+                    return words
+    return ""
+
+
+def _may_be_user(line: bytes) -> bool:
+    return line.find(b'"user"', 0, _ROLE_WITHIN_BYTES) >= 0
 
 
 def _stamp(file: _File, tail: Tail) -> FileStamp:
