@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import msgspec
 from extract_home import Home, thread_id
 
 
@@ -83,3 +84,18 @@ def test_a_redacted_title_is_no_change_in_every_pass(home: Home):
     assert stored.title == "Push [REDACTED_SECRET:github_token]"
     assert home.register().unchanged == 1
     assert home.store.threads() == [stored]
+
+
+def test_a_change_in_the_table_of_a_thread_of_years_ago_is_seen(home: Home):
+    home.settings = msgspec.structs.replace(
+        home.settings, stage_one=msgspec.structs.replace(home.settings.stage_one, thread_scan_limit=1)
+    )
+    for number in range(3):
+        home.add(number)
+    home.register()
+    with closing(sqlite3.connect(home.codex / "state_5.sqlite")) as db:
+        db.execute("CREATE TABLE threads (id TEXT PRIMARY KEY, memory_mode TEXT)")
+        db.execute("INSERT INTO threads VALUES (?, 'disabled')", (thread_id(2),))
+        db.commit()
+    home.register()
+    assert [thread.memory_mode for thread in home.store.threads()] == ["enabled", "enabled", "disabled"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import assert_never
@@ -111,11 +112,7 @@ def _save(
 def _refresh(settings: Settings, store: Store, unchanged: set[str], known: Mapping[str, FileStamp]) -> None:
     """Codex may change its table of threads (mode, title, archived) without touching the rollout."""
     redact = redactor(settings)
-    stored = [
-        thread
-        for thread in store.threads(limit=settings.stage_one.thread_scan_limit)
-        if thread.rollout_path in unchanged
-    ]
+    stored = [thread for thread in store.threads(limit=sys.maxsize) if thread.rollout_path in unchanged]
     for home in _homes(settings.sources):
         # What is stored is redacted: compared with what Codex has it would differ in every pass.
         before = {thread.thread_id: thread for thread in stored}

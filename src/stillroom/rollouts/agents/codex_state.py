@@ -101,6 +101,8 @@ def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
     """Those of the `stored` threads that the table now describes otherwise, although their rollouts are unchanged."""
     state = state_threads(home)
     for thread in stored:
+        if thread.thread_id not in state.rows:
+            continue
         changed = state.applied(thread)
         if changed != thread:
             yield changed
