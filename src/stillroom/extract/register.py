@@ -15,7 +15,7 @@ from stillroom.config import Settings, Source
 from stillroom.extract.engine import Redact, redactor
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.rollouts.agents import codex
-from stillroom.rollouts.agents.codex_state import refreshed
+from stillroom.rollouts.agents.codex_state import State, refreshed, state_threads
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
 from stillroom.store import Store
 from stillroom.thread import FileStamp, Thread
@@ -57,7 +57,8 @@ def _register(settings: Settings, store: Store, listen: ProgressListener) -> Reg
     found: list[tuple[Thread, FileStamp]] = []
     unchanged: set[str] = set()
     broken: list[Broken] = []
-    for number, discovery in enumerate(_discover(settings, known), 1):
+    states = {home: state_threads(home) for home in _homes(settings.sources)}
+    for number, discovery in enumerate(_discover(settings, states, known), 1):
         match discovery:
             case Found(thread, stamp):
                 found.append((_clean(thread, redact), stamp))
@@ -71,7 +72,7 @@ def _register(settings: Settings, store: Store, listen: ProgressListener) -> Reg
             listen(Progress(stage="scan", done=number))
     _save(settings, store, found, known)
     if unchanged:
-        _refresh(settings, store, unchanged, known)
+        _refresh(settings, store, states.values(), unchanged, known)
     present = unchanged | {thread.rollout_path for thread, _ in found} | {file.path for file in broken}
     report = RegisterReport(
         found=len(found),
@@ -83,9 +84,9 @@ def _register(settings: Settings, store: Store, listen: ProgressListener) -> Reg
     return report
 
 
-def _discover(settings: Settings, known: Mapping[str, FileStamp]) -> Iterator[Discovery]:
-    for home in _homes(settings.sources):
-        yield from codex.discover(home, known, max_line_bytes=settings.stage_one.max_line_bytes)
+def _discover(settings: Settings, states: Mapping[Path, State], known: Mapping[str, FileStamp]) -> Iterator[Discovery]:
+    for home, state in states.items():
+        yield from codex.discover(home, known, state=state, max_line_bytes=settings.stage_one.max_line_bytes)
 
 
 def _homes(sources: Iterable[Source]) -> Iterator[Path]:
@@ -109,14 +110,20 @@ def _save(
                 store.set_memory_mode(thread.thread_id, "disabled")
 
 
-def _refresh(settings: Settings, store: Store, unchanged: set[str], known: Mapping[str, FileStamp]) -> None:
+def _refresh(
+    settings: Settings,
+    store: Store,
+    states: Iterable[State],
+    unchanged: set[str],
+    known: Mapping[str, FileStamp],
+) -> None:
     """Codex may change its table of threads (mode, title, archived) without touching the rollout."""
     redact = redactor(settings)
     stored = [thread for thread in store.threads(limit=sys.maxsize) if thread.rollout_path in unchanged]
-    for home in _homes(settings.sources):
+    for state in states:
         # What is stored is redacted: compared with what Codex has it would differ in every pass.
         before = {thread.thread_id: thread for thread in stored}
-        clean = (_clean(thread, redact) for thread in refreshed(home, stored))
+        clean = (_clean(thread, redact) for thread in refreshed(state, stored))
         if changed := [(thread, known[thread.rollout_path]) for thread in clean if before[thread.thread_id] != thread]:
             store.save_threads(changed)
 

@@ -381,9 +381,11 @@ def test_a_state_database_that_is_none_is_reported_and_stops_nothing(tmp_path: P
 def test_a_change_in_the_table_alone_is_seen(tmp_path: Path) -> None:
     write(tmp_path, meta() + user("hello"))
     thread = look(tmp_path).thread
-    assert list(refreshed(tmp_path, [thread])) == []
+    assert list(refreshed(state_threads(tmp_path), [thread])) == []
     state(tmp_path, memory_mode="polluted", updated_at=thread.updated_at, updated_at_ms=thread.updated_at_ms)
-    assert list(refreshed(tmp_path, [thread])) == [msgspec.structs.replace(thread, memory_mode="polluted")]
+    assert list(refreshed(state_threads(tmp_path), [thread])) == [
+        msgspec.structs.replace(thread, memory_mode="polluted")
+    ]
 
 
 def test_the_state_database_is_not_changed(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def discover(
     home: Path,
     known: Mapping[str, FileStamp],
     *,
+    state: State | None = None,
     max_line_bytes: int = StageOne().max_line_bytes,
     reading: Reading = READING,
 ) -> Iterator[Discovery]:
@@ -55,7 +56,7 @@ def discover(
     database that can't be read is reported as `Broken`, and the rollouts are taken as they are.
     """
     home = home.absolute()
-    state = state_threads(home)
+    state = state or state_threads(home)
     if state.problem is not None:
         yield Broken(str(state.path), state.problem)
     files, unusable = _files(home)

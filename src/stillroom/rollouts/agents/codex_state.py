@@ -62,9 +62,9 @@ class State(msgspec.Struct, frozen=True):
             changes["source"] = source_text(source, thread_source=_text(row, "thread_source"))
         if (mode := recorded_mode(row.get("memory_mode"))) is not None:
             changes["memory_mode"] = mode
-        if preview := _preview(row):
+        if (preview := _preview(row)) and preview != thread.preview:
             changes["preview"] = preview_text(preview, max_chars=reading.preview_chars)
-        if title := _text(row, "title"):
+        if (title := _text(row, "title")) and title != thread.title:
             changes["title"] = preview_text(title, max_chars=reading.preview_chars)
         for name in ("git_branch", "git_sha", "git_origin_url"):
             if value := _text(row, name):
@@ -73,6 +73,8 @@ class State(msgspec.Struct, frozen=True):
             changes["updated_at_ms"] = updated
         if "archived" in row:
             changes["archived"] = bool(row["archived"])
+        if all(getattr(thread, name) == value for name, value in changes.items()):
+            return thread
         return msgspec.structs.replace(thread, **changes)
 
 
@@ -97,14 +99,13 @@ def state_threads(home: Path) -> State:
         return State(str(path), {}, f"{error}")
 
 
-def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
+def refreshed(state: State, stored: Iterable[Thread]) -> Iterator[Thread]:
     """Those of the `stored` threads that the table now describes otherwise, although their rollouts are unchanged."""
-    state = state_threads(home)
     for thread in stored:
         if thread.thread_id not in state.rows:
             continue
         changed = state.applied(thread)
-        if changed != thread:
+        if changed is not thread:
             yield changed
 
 
