@@ -162,7 +162,15 @@ _HOSTILE = [
     ],
     *["://u:ghp_" + "a1" * 18 + ",", "-----BEGIN PRIVATE KEY-----", "AAAA\n-----END PRIVATE KEY-----", "token\\\\\\"],
     *["-----BEGIN PRIVATE KEY-----\n" + "A" * 64 + "\n", "token" + " " * 9, "Bearer a", "bearer aaaa-bbbb-cccc-dddd "],
-    *["cookie:a=", "Cookie: aa=bbbbbbbbb; ", "curl -u a:b", "authorization:token ", "password: abcdefgh-", "--token "],
+    *[
+        "cookie:a=",
+        "authorization:",
+        "Cookie: aa=bbbbbbbbb; ",
+        "curl -u a:b",
+        "authorization:token ",
+        "password: abcdefgh-",
+        "--token ",
+    ],
     *["_key=aaaaaaaaaaaaaaaa", "ENV ENV_TOKEN", "login a password b", "SG.aaaaaaaaaaaaaaaaaaa.", "[REDACTED_SECRET"],
     *['password="ab cd', "MTIzMTIz", "AC" + "a" * 32, "-----BEGIN PRIVATE KEY-----x", "aA1"],
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from stillroom.rollouts.redaction.matching import GAP, QUOTE, URL64, Found, Rule, Span
+from stillroom.rollouts.redaction.matching import GAP, MAX_RESCAN_BYTES, QUOTE, URL64, Found, Rule, Span
 from stillroom.rollouts.redaction.plausible import Kind, Place, plausible
 
 _PASSWORD = (
@@ -54,8 +54,6 @@ _MAX_BARE_BYTES = 4096
 _MAX_HEAD_BYTES = 640
 _stop = _compile(r"\\*[\"'`]|[\r\n]|\\+[nr]")
 _MAX_QUOTED_BYTES = 8192
-#: A longer unquoted run that was refused is not looked into again, or hostile text would cost its square.
-_MAX_RESCAN_BYTES = 256
 
 _NAME_CHARS = URL64 | frozenset(b".$")
 _MAX_NAME_BYTES = 48
@@ -126,7 +124,7 @@ def _judge(data: bytes, start: int, end: int, name: _Name, *, place: Place, resc
             end -= 1
         if place == "bare" and data[end : end + 1] in (b"(", b"[", b"{"):
             return Found((), start)
-    refused = Found((), start if rescan or end - start <= _MAX_RESCAN_BYTES else end)
+    refused = Found((), start if rescan or end - start <= MAX_RESCAN_BYTES else end)
     if _NO_SECRETS.search(name.text) and not (name.kind == "password" and _bare_secret(data[start:end])):
         return refused
     value = data[start:end].decode("utf-8", "replace")

@@ -5,7 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 
-from stillroom.rollouts.redaction.matching import GAP, QUOTE, URL64, Found, Pattern, Rule, Span, starts_word
+from stillroom.rollouts.redaction.matching import (
+    GAP,
+    MAX_RESCAN_BYTES,
+    QUOTE,
+    URL64,
+    Found,
+    Pattern,
+    Rule,
+    Span,
+    starts_word,
+)
 from stillroom.rollouts.redaction.plausible import is_placeholder, monotone, plausible
 
 _LINE_BREAK = r"(?:\s|\\+[nrt])"
@@ -160,7 +170,7 @@ def _basic(data: bytes, pos: int) -> Found | None:
         return None
     start, end = match.start("token"), match.end("token")
     if not _is_user_and_password(data[start:end]):
-        return Found((), end) if end - start > 256 else None
+        return Found((), end) if end - start > MAX_RESCAN_BYTES else None
     return Found((Span(start, end, "basic_credentials"),), end)
 
 
@@ -187,7 +197,8 @@ def _authorization(data: bytes, pos: int) -> Found | None:
     token = data[start:end].decode("latin-1")
     scheme = match.start("scheme") >= 0
     if not plausible(token, kind="token" if scheme else "weak", place="quoted"):
-        return Found((), match.start("scheme") if scheme else start)
+        long = end - start > MAX_RESCAN_BYTES
+        return Found((), end if long else match.start("scheme") if scheme else start)
     if scheme and match.group("scheme").lower().startswith(b"bearer"):
         return Found((Span(match.start("scheme"), end, "bearer_token", b"Bearer "),), end)
     basic = scheme and match.group("scheme").lower().startswith(b"basic")
@@ -216,7 +227,7 @@ def _cookie(data: bytes, pos: int) -> Found | None:
         if name in _COOKIE_ATTRIBUTES or not plausible(value, kind="token", place="quoted"):
             continue
         spans.append(Span(start, end, "cookie"))
-    return Found(tuple(spans), max(end, head.end())) if spans else None
+    return Found(tuple(spans), end) if spans or end - head.end() > MAX_RESCAN_BYTES else None
 
 
 _slack_path = Pattern(

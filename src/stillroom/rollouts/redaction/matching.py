@@ -17,6 +17,9 @@ _ESCAPES = frozenset(b"nrtbf")
 #: Room for the automaton: too little, and RE2 falls back to a slower one (64 MiB; it grows only as states are met).
 _MAX_MEM_BYTES = 64 * 1024 * 1024
 
+#: A longer unquoted run that was refused is not looked into again, or hostile text would cost its square.
+MAX_RESCAN_BYTES = 256
+
 GAP = r"(?:[ \t]|\\+t)*"
 """Blanks on one line, tabs also as JSON writes them."""
 

@@ -15,6 +15,8 @@ Place = Literal["quoted", "literal", "bare"]
 _MIN_PASSWORD = 6
 _MIN_OTHER = 8
 _MIN_RANDOM = 16
+#: Enough to tell, and it keeps the look at one place short.
+_MAX_JUDGED = 512
 #: Base64 of this length without a digit is rare enough.
 _MIN_LETTERS = 24
 
@@ -50,7 +52,8 @@ _META = re.compile(
 
 
 def plausible(value: str, *, kind: Kind, place: Place) -> bool:
-    """True when `value` is likely to be a real secret under a name of this kind."""
+    """True when `value` is likely to be a real secret under a name of this kind. Only its beginning is judged."""
+    value = value[:_MAX_JUDGED]
     if len(value) < (_MIN_PASSWORD if kind == "password" else _MIN_OTHER):
         return False
     if is_placeholder(value) or any(ord(char) > 0x2E7F for char in value):
