@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.rollouts.redaction_corpus import SURROUNDED, TOKENS, pem
 
@@ -102,7 +102,6 @@ def _gone(text: str) -> bool:
     return not any(secret in text for secret in _SECRETS)
 
 
-@settings(max_examples=400)
 @given(_document, st.booleans(), st.sampled_from([None, 2]))
 def test_json_keeps_its_shape(document: type_of_json, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)
@@ -111,7 +110,6 @@ def test_json_keeps_its_shape(document: type_of_json, ascii_only: bool, indent: 
     assert redact(clean) == clean
 
 
-@settings(max_examples=300)
 @given(_document)
 def test_json_in_json_keeps_its_shape(document: type_of_json) -> None:
     inner = json.dumps({"first": document, "after": "kept"}, ensure_ascii=False)
@@ -123,7 +121,6 @@ def test_json_in_json_keeps_its_shape(document: type_of_json) -> None:
     assert redact(clean) == clean
 
 
-@settings(max_examples=300)
 @given(st.lists(st.sampled_from(_SECRETS), min_size=1, max_size=4), st.integers(0, 3), st.sampled_from(_KEYS))
 def test_planted_secrets_are_gone_at_every_depth(secrets: list[str], depth: int, key: str) -> None:
     text = "\n".join(f"line {secret} end" for secret in secrets)
@@ -137,7 +134,6 @@ def test_planted_secrets_are_gone_at_every_depth(secrets: list[str], depth: int,
     assert _gone(clean)
 
 
-@settings(max_examples=500)
 @given(_text | _planted)
 def test_once_is_enough(text: str) -> None:
     clean = redact(text)
