@@ -101,6 +101,11 @@ def test_redacting_again_changes_nothing(case: Secret) -> None:
     assert redact(once) == once
 
 
+def test_a_table_of_aws_keys_loses_both_columns() -> None:
+    text = "Access key ID,Secret access key\n" + "AK" + "IA" + "Z7Q2M4X9T1P5K8B3," + "aZ4kQ9xT2m" * 4 + "\n"
+    assert redact(text).endswith("\n[REDACTED_SECRET:aws_access_key_id],[REDACTED_SECRET:aws_secret_key]\n")
+
+
 def test_lone_surrogates_survive() -> None:
     text = "a\ud800b ghp_" + "a1" * 18
     assert redact(text) == "a\ud800b [REDACTED_SECRET:github_token]"

@@ -70,6 +70,7 @@ _STUBS = [
         "curl -u a:",
         "_key=",
     ],
+    *["\b", "\x1f", "earer abcdefghijklmnopqrst", "pm_" + "a1" * 20, "k_live_" + "a1" * 12, "ab8Q~" + "a1" * 17],
 ]
 _KEYS = ["text", "password", "apiKey", "token", "output", "Cookie", "Authorization", "x"]
 

@@ -23,19 +23,27 @@ _PLACEHOLDER = r"\[REDACTED_SECRET(?::[a-z0-9_]{1,32})?\]"
 _HEAD_WINDOW_BYTES = 768
 
 
+#: A placeholder may bring what stands beside it into a clear form, so the text is looked at until nothing is found.
+#: More than two looks are needed for text that was made up for it.
+_MAX_LOOKS = 5
+
+
 def redact(text: str, *, style: RedactionStyle = "typed") -> str:
     """`text` without its secrets: a `[REDACTED_SECRET:github_token]` for each, or Codex's `[REDACTED_SECRET]`."""
-    data = text.encode("utf-8", "surrogatepass")
-    spans = _find(data)
-    return _replace(data, spans, style).decode("utf-8", "surrogatepass") if spans else text
+    return redact_counted(text, style=style)[0]
 
 
 def redact_counted(text: str, *, style: RedactionStyle = "typed") -> tuple[str, Counter[str]]:
     """Like `redact`, with how many secrets of each kind were replaced."""
     data = text.encode("utf-8", "surrogatepass")
-    spans = _find(data)
-    counts = Counter(span.kind for span in spans)
-    return (_replace(data, spans, style).decode("utf-8", "surrogatepass") if spans else text), counts
+    counts: Counter[str] = Counter()
+    for _ in range(_MAX_LOOKS):
+        spans = _find(data)
+        if not spans:
+            break
+        counts.update(span.kind for span in spans)
+        data = _replace(data, spans, style)
+    return (data.decode("utf-8", "surrogatepass") if counts else text), counts
 
 
 def _placeholder(data: bytes, pos: int) -> Found | None:

@@ -27,9 +27,14 @@ _BARE_FIRST = r"[A-Za-z0-9!@#%^+/_~]"
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 _QUOTED_FIRST = r"[^\s\"'\\,:}\])]"
 
+_TOLD = r"(?i:token|api[ _-]?key|secret)"
+_IS = rf"(?: (?i:is|ist|est|es|é):? | — | - | ?(?:是|为|為|は|은|는)[: ]?)(?:{QUOTE}|「|“|«)?"
+_TOLD_VALUE = r"[!#-&(-\[\]-_a-~]"
 _NAMES = rf"(?:{_PASSWORD}|{_API_KEY}|{_SECRET}|{_TOKEN}){_SUFFIX}"
 _CLOSE = rf"(?:{QUOTE})?\]?"
-_ASSIGN = rf"{_CLOSE}{GAP}{_SEPARATOR}{GAP}{_TYPE}"
+#: `{"name": "API_KEY", "value": "…"}`, as Kubernetes, Terraform and XML write it.
+_PAIRED = rf"(?:[\s,]|\\+[nrt])+(?:{QUOTE})?(?i:value)(?:{QUOTE})?{GAP}[:=]"
+_ASSIGN = rf"{_CLOSE}(?:{GAP}{_SEPARATOR}|{_PAIRED}){GAP}{_TYPE}"
 _VALUE_HEAD = rf"(?:{_OPEN}{_QUOTED_FIRST}[^\r\n\"'`]{{3}}|{_BARE_FIRST}{_BARE}{{5}})"
 _WEAK_HEAD = rf"(?:{_OPEN}[A-Za-z0-9+/_=-]{{16}}|[A-Za-z0-9+/_=-]{{16}})"
 
@@ -41,7 +46,7 @@ def _compile(pattern: str) -> re.Pattern[bytes]:
 
 _whole = _compile(
     rf"(?P<name>(?P<password>{_PASSWORD})|(?P<api_key>{_API_KEY})|(?P<secret>{_SECRET})|(?P<token>{_TOKEN})|(?P<weak>{_WEAK}))"
-    rf"{_SUFFIX}(?P<close>{QUOTE})?\]?(?P<separator>{GAP}{_SEPARATOR}{GAP}){_TYPE}(?:[bfrBFRuU@]{{0,2}}(?P<open>{QUOTE}))?"
+    rf"{_SUFFIX}(?P<close>{QUOTE})?\]?(?P<separator>(?:{GAP}{_SEPARATOR}|{_PAIRED}){GAP}|\(){_TYPE}(?:[bfrBFRuU@]{{0,2}}(?P<open>{QUOTE}))?"
 )
 _flag = _compile(
     rf"(?:-|ENV [A-Z_]*)"
@@ -80,12 +85,13 @@ def assignment_rules() -> list[Rule]:
     flag_names = rf"(?:{_PASSWORD}|{_API_KEY}|{_SECRET}|{_TOKEN})"
     return [
         Rule(rf"{_NAMES}{_ASSIGN}{_VALUE_HEAD}", _assigned),
+        Rule(rf"{_NAMES}\({_OPEN}{_QUOTED_FIRST}[^\r\n\"'`]{{3}}", _assigned),
         Rule(rf"{_WEAK}{_SUFFIX}{_ASSIGN}{_WEAK_HEAD}", _assigned),
         Rule(rf"(?:-|ENV [A-Z_]*){flag_names}[ \t]+(?:{QUOTE})?[^\s\"'\\<$-][^\s\"'\\]{{3}}", _flagged),
         Rule(r"(?i:login)[ \t]{1,4}[^\s\"'\\]{1,64}[ \t]{1,4}(?i:password)[ \t]{1,4}[^\s\"'\\]{6}", _netrc),
-        Rule(
-            r"(?i:password|passwort|token|api key|secret) is:? (?:\\*[\"'`])?[A-Za-z0-9!@#%^+/_~][^\s\"'`\\]{5}", _told
-        ),
+        Rule(rf"(?:{_PASSWORD}|{_TOLD}){_IS}{_TOLD_VALUE}{{6}}", _told),
+        Rule(rf"(?:{_TOLD})[ ]{{1,2}}(?:{QUOTE})?[A-Za-z0-9+/_-]{{20}}", _beside),
+        Rule(r"(?:sshpass|redis-cli|docker login|mysql(?:dump|admin)?) ", _option),
         Rule(r"(?:-u|--user)[ =](?:\\*[\"'])?[^\s:\"'\\$<]+:[^\s\"'\\$<]{4}", _curl),
         Rule(r"(?i:password|secret|token|apikey|api_key|api-key)>[^\s<>\"'\\]{6}", _element),
         Rule(r"(?i:pwd|password)[ ]{0,2}=[ ]{0,2}\{", _braced),
@@ -100,6 +106,9 @@ def _assigned(data: bytes, pos: int) -> Found | None:
     start = match.end()
     if name.start > 0 and data[name.start - 1] == 0x3A and match.group("separator")[:1] == b":":
         return Found((), start)  # `arn:aws:…:secret:NAME`, `AWS::IAM::AccessKey: …`
+    called = match.group("separator") == b"("
+    if called and (match.start("open") < 0 or name.text.lower().endswith("pass")):
+        return Found((), start)
     if match.start("open") >= 0:
         opening = match.group("open")
         end = _quoted_end(data, start, opening)
@@ -120,6 +129,8 @@ def _assigned(data: bytes, pos: int) -> Found | None:
 
 def _judge(data: bytes, start: int, end: int, name: _Name, *, place: Place, rescan: bool) -> Found:
     if place != "quoted":
+        if data.startswith(b"[REDACTED_SECRET", end):
+            return Found((), start)  # what is left of a value that was refused as a whole
         while end > start and data[end - 1] in b".,:;?":
             end -= 1
         if place == "bare" and data[end : end + 1] in (b"(", b"[", b"{"):
@@ -167,9 +178,9 @@ def _label(name: _Name) -> str:
     lowered = name.text.lower().replace("-", "").replace("_", "")
     if "secretaccesskey" in lowered:
         return "aws_secret_key"
-    return {"password": "password", "secret": "secret", "token": "token", "api_key": "api_key", "weak": "key"}[
-        name.kind
-    ]
+    if name.kind == "weak":
+        return "token" if lowered == "token" else "key"
+    return name.kind
 
 
 def _quoted_end(data: bytes, start: int, opening: bytes) -> int | None:
@@ -215,7 +226,7 @@ def _flagged(data: bytes, pos: int) -> Found | None:
         return None
     name = _name(data, match)
     start = match.end()
-    if data[pos] == 0x2D and not name.text.startswith("-"):
+    if data[pos] == 0x2D and "--" not in name.text:
         return None  # `base-passwd maintainer` is no flag
     if match.start("open") >= 0:
         end = _quoted_end(data, start, match.group("open"))
@@ -229,7 +240,13 @@ def _flagged(data: bytes, pos: int) -> Found | None:
 
 _netrc_whole = _compile(r"(?i:login)[ \t]{1,4}[^\s\"'\\]{1,64}[ \t]{1,4}(?i:password)[ \t]{1,4}")
 _curl_whole = _compile(r"(?:-u|--user)[ =](?:\\*[\"'])?[^\s:\"'\\$<]{1,64}:(?P<value>[^\s\"'\\]{4,256})")
-_told_whole = _compile(r"(?i:password|passwort|token|api key|secret) is:? (?:\\*[\"'`])?(?P<value>[^\s\"'`\\]{6,256})")
+_told_whole = _compile(rf"(?:(?P<password>{_PASSWORD})|{_TOLD}){_IS}(?P<value>{_TOLD_VALUE}{{6,256}})")
+_beside_whole = _compile(rf"(?:{_TOLD})[ ]{{1,2}}(?:{QUOTE})?(?P<value>[A-Za-z0-9+/_-]{{20,256}}=*)")
+_option_whole = _compile(
+    r"(?:sshpass(?: [^\n|;&\"]{0,80}?)? -p ?|redis-cli(?: [^\n|;&\"]{0,120}?)? -a "
+    r"|docker login(?: [^\n|;&\"]{0,160}?)? -p |mysql(?:dump|admin)?(?: [^\n|;&\"]{0,120}?)? -p)"
+    r"(?:\\*[\"'])?(?P<value>[^\s\"'\\$<-][^\s\"'\\]{5,128})"
+)
 _element_whole = _compile(r"[A-Za-z_-]{5,9}>(?P<value>[^\s<>\"'\\]{6,512})<")
 _braced_whole = _compile(r"[A-Za-z]{3,8}[ ]{0,2}=[ ]{0,2}\{(?P<value>[^\s{}\"'\\]{4,128})\}")
 
@@ -255,8 +272,23 @@ def _told(data: bytes, pos: int) -> Found | None:
     match = _told_whole.match(data, pos, pos + _MAX_HEAD_BYTES)
     if match is None:
         return None
-    kind: Kind = "password" if match.group()[:4].lower() == b"pass" else "token"
+    kind: Kind = "password" if match.start("password") >= 0 else "token"
     return _judge(data, match.start("value"), match.end("value"), _Name(kind, pos, kind), place="bare", rescan=True)
+
+
+def _beside(data: bytes, pos: int) -> Found | None:
+    """`use token X`: only what is random without doubt."""
+    match = _beside_whole.match(data, pos, pos + _MAX_HEAD_BYTES)
+    if match is None:
+        return None
+    return _judge(data, *match.span("value"), _Name("token", pos, "weak"), place="bare", rescan=True)
+
+
+def _option(data: bytes, pos: int) -> Found | None:
+    match = _option_whole.match(data, pos, pos + _MAX_HEAD_BYTES)
+    if match is None:
+        return None
+    return _judge(data, *match.span("value"), _Name("password", pos, "password"), place="literal", rescan=True)
 
 
 def _element(data: bytes, pos: int) -> Found | None:

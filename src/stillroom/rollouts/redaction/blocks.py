@@ -32,7 +32,7 @@ _pem_next_line = Pattern(
 )
 _letter_of_a_key = Pattern(r"[A-DF-Za-df-z]")
 _pem_end = Pattern(
-    rf"(?:{_LINE_BREAK}|[^A-Za-z0-9]){{0,48}}(?:[A-Za-z0-9+/=]{{1,31}}(?:{_LINE_BREAK}|[^A-Za-z0-9]){{1,48}})?{_PEM_END}"
+    rf"(?:{_LINE_BREAK}|[^A-Za-z0-9]){{0,48}}(?:(?P<line>[A-Za-z0-9+/=]{{6,31}})(?:{_LINE_BREAK}|[^A-Za-z0-9]){{1,48}})?{_PEM_END}"
 )
 _pem_tail = Pattern(rf"(?:[A-Za-z0-9+/=]{{32,}}{_LINE_BREAK}+)+(?:[A-Za-z0-9+/=]{{1,76}}{_LINE_BREAK}+)?$")
 _PEM_MAX_TAIL_BYTES = 16_384
@@ -46,11 +46,12 @@ def block_rules() -> list[Rule]:
         Rule(_PEM_BEGIN, _private_key),
         Rule(_PEM_END, _private_key_tail),
         Rule(r"eyJ[A-Za-z0-9_-]{8}", _jwt),
-        Rule(r":\\*/\\*/[^\s/:@\"'`\\<>]*:[^\s/@\"'`\\<>]+@", _url_password),
+        Rule(r":\\*/\\*/[^\s/:@\"'`\\<>\[]*:[^\s/@\"'`\\<>]+@", _url_password),
         Rule(r"(?i:bearer)(?:[ \t]|\\+t){1,16}[A-Za-z0-9._~+/-]{16}", _bearer),
         Rule(r"(?i:basic)[ \t]{1,4}[A-Za-z0-9+/]{8}", _basic),
         Rule(rf"(?i:authorization)(?:{QUOTE})?\]?{GAP}[:=,]{GAP}(?:{QUOTE})?[A-Za-z0-9]", _authorization),
         Rule(rf"(?i:cookie)(?:(?:{QUOTE})?{GAP}[:=]{GAP}(?:{QUOTE})?|[ \t]{QUOTE})[A-Za-z0-9_.$-]+=", _cookie),
+        Rule(rf" -b[ \t]{QUOTE}[A-Za-z0-9_.$-]+=", _cookie),
         Rule(
             r"(?:hooks\.slack\.com|hooks\.slack-gov\.com)\\?/(?:services|workflows|triggers)\\?/[A-Za-z0-9]",
             _slack_webhook,
@@ -80,12 +81,16 @@ def _private_key(data: bytes, pos: int) -> Found | None:
     if match.start("last") >= 0:
         return Found(tuple(spans), end)
     for _ in range(_PEM_MAX_LINES):
-        if _pem_end.match(data, end) is not None:
+        closing = _pem_end.match(data, end)
+        if closing is not None:
+            last = (_after_escape(data, closing.start("line")), closing.end("line"))
+            if last[1] > last[0] and _letter_of_a_key.search(data, *last):
+                spans.append(Span(*last, "private_key"))
             break
         line = _pem_next_line.match(data, end)
         if line is None:
             break
-        start = _after_escape(data, line.start("line"))
+        start = min(_after_escape(data, line.start("line")), line.end())
         if not _letter_of_a_key.search(data, start, line.end()):
             break  # a long number, which in JSON may stand without quotes
         end = line.end()
@@ -94,8 +99,10 @@ def _private_key(data: bytes, pos: int) -> Found | None:
 
 
 def _after_escape(data: bytes, start: int) -> int:
-    """`start`, or one further when the letter there belongs to an escape."""
-    return start + 1 if start > 0 and data[start - 1] == 0x5C else start
+    """`start`, or further when what stands there belongs to an escape such as `\\n` or `\\u001f`."""
+    if start == 0 or data[start - 1] != 0x5C:
+        return start
+    return start + 5 if data[start] == 0x75 else start + 1
 
 
 def _private_key_tail(data: bytes, pos: int) -> Found | None:
@@ -104,7 +111,8 @@ def _private_key_tail(data: bytes, pos: int) -> Found | None:
     tail = _pem_tail.search(data[floor:pos])
     if tail is None:
         return None
-    return Found((Span(_after_escape(data, floor + tail.start()), pos, "private_key"),), pos)
+    start = _after_escape(data, floor + tail.start())
+    return Found((Span(start, pos, "private_key"),), pos) if start < pos else None
 
 
 _jwt_whole = Pattern(
@@ -123,7 +131,7 @@ def _jwt(data: bytes, pos: int) -> Found | None:
     return Found((Span(pos, match.end(), "jwt"),), match.end())
 
 
-_url = Pattern(r":\\*/\\*/[^\s/:@\"'`\\<>]{0,64}:(?P<password>[^\s/?#\"'`\\<>]{1,256}|[^\s/@\"'`\\<>]{1,128})@")
+_url = Pattern(r":\\*/\\*/[^\s/:@\"'`\\<>\[]{0,64}:(?P<password>[^\s/?#\"'`\\<>]{1,256}|[^\s/@\"'`\\<>]{1,128})@")
 
 
 def _url_password(data: bytes, pos: int) -> Found | None:
@@ -155,7 +163,7 @@ def _bearer(data: bytes, pos: int) -> Found | None:
 
 def _is_compound_word(token: str) -> bool:
     """`token-based-authentication`, `YOUR_ACCESS_TOKEN`, `auth/login.html`: words, joined."""
-    parts = token.replace("/", "-").replace("_", "-").replace(".", "-").split("-")
+    parts = token.rstrip("=").replace("/", "-").replace("_", "-").replace(".", "-").split("-")
     return len(parts) > 1 and all(part.isalpha() or not part for part in parts) and len(token) < 64
 
 
@@ -205,8 +213,8 @@ def _authorization(data: bytes, pos: int) -> Found | None:
     return Found((Span(start, end, "basic_credentials" if basic else "authorization"),), end)
 
 
-_cookie_head = Pattern(rf"(?i:cookie)(?:(?:{QUOTE})?{GAP}[:=]{GAP}(?:{QUOTE})?|[ \t]{QUOTE})")
-_cookie_pair = Pattern(r"[; \t]{0,4}(?P<name>[A-Za-z0-9_.$-]{1,64})=(?P<value>[^\s;,\"'`\\]*)")
+_cookie_head = Pattern(rf"(?: -b|(?i:cookie)(?:(?:{QUOTE})?{GAP}[:=]{GAP}(?:{QUOTE})?)?)(?:[ \t]{QUOTE})?")
+_cookie_pair = Pattern(r"(?:[ \t]{0,2};[ \t]{0,4})?(?P<name>[A-Za-z0-9_.$-]{1,64})=(?P<value>[^\s;,\"'`\\]*)")
 _COOKIE_ATTRIBUTES = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite", b"priority", b"version"))
 _MAX_COOKIES = 64
 
@@ -227,7 +235,9 @@ def _cookie(data: bytes, pos: int) -> Found | None:
         if name in _COOKIE_ATTRIBUTES or not plausible(value, kind="token", place="quoted"):
             continue
         spans.append(Span(start, end, "cookie"))
-    return Found(tuple(spans), end) if spans or end - head.end() > MAX_RESCAN_BYTES else None
+    if spans:
+        return Found(tuple(spans), spans[-1].end)
+    return Found((), end) if end - head.end() > MAX_RESCAN_BYTES else None
 
 
 _slack_path = Pattern(

@@ -13,7 +13,7 @@ BASE64 = ALNUM | frozenset(b"+/=")
 URL64 = ALNUM | frozenset(b"_-")
 _WORD = ALNUM | frozenset(b"_")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
-_ESCAPES = frozenset(b"nrtbf")
+_ESCAPES = frozenset(b"nrtbfu")
 #: Room for the automaton: too little, and RE2 falls back to a slower one (64 MiB; it grows only as states are met).
 _MAX_MEM_BYTES = 64 * 1024 * 1024
 
@@ -109,7 +109,11 @@ def options() -> re2.Options:
 
 def starts_word(data: bytes, pos: int) -> bool:
     """True when a word may begin at `pos`: also after `\\n` and its like in JSON text, `%20`, or a colour code."""
-    if pos == 0 or data[pos - 1] not in _WORD:
+    if pos == 0:
+        return True
+    if data[pos - 1] == 0x5C and pos < len(data) and data[pos] in _ESCAPES:
+        return False  # the letter of an escape, not of a word
+    if data[pos - 1] not in _WORD:
         return True
     before = data[max(0, pos - 12) : pos]
     if len(before) >= 2 and before[-2] == 0x5C and before[-1] in _ESCAPES:

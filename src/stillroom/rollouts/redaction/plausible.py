@@ -14,6 +14,7 @@ Place = Literal["quoted", "literal", "bare"]
 
 _MIN_PASSWORD = 6
 _MIN_OTHER = 8
+_MIN_PHRASE = 12
 _MIN_RANDOM = 16
 #: Enough to tell, and it keeps the look at one place short.
 _MAX_JUDGED = 512
@@ -22,7 +23,7 @@ _MIN_LETTERS = 24
 
 _PLACEHOLDER = re.compile(
     r"^[<$%{\[(]|&lt;|\$\{|\$\(|\{\{|\{[A-Za-z_][\w.]*\}|%\(|%[sd]$|<[^<>]*>|\.\.\.|…|\*\*\*|xxxx|XXXX|"
-    r"REDACTED|redacted|EXAMPLE|(?i:example|placeholder|change[-_ ]?(?:me|this|it)|dummy|"
+    r"REDACTED|redacted|EXAMPLE|(?i:example(?![a-z0-9])|placeholder|change[-_ ]?(?:me|this|it)|dummy|"
     r"(?:^|[^a-z])(?:your|my|the|some|any|fake|insert|replace|enter|todo|tbd)[-_ ]|(?:^|[-_ ])here$)"
 )
 _HASH = re.compile(r"^(?:sha\d{1,3}|md5|blake\d\w?)[-:]", re.IGNORECASE)
@@ -106,11 +107,11 @@ def _words(value: str, segments: list[str], *, kind: Kind, place: Place) -> bool
         return False
     if kind == "password":
         if len(segments) > 1:
-            return len(value) >= 12
+            return len(value) >= _MIN_PHRASE
         return len(value) >= 8 and not value.istitle()
     if len(segments) > 1 or _CAMEL.match(value):
         return False
-    return len(value) >= _MIN_RANDOM and not value.istitle()
+    return len(value) >= _MIN_RANDOM and not value.istitle() and not value.isupper()
 
 
 def _mixed(value: str, *, kind: Kind, place: Place) -> bool:
@@ -127,7 +128,8 @@ def _mixed(value: str, *, kind: Kind, place: Place) -> bool:
             signs = any(char in "!@#%^*~" for char in bare)
             return kind == "password" and letters > 0 and signs and not _META.search(bare)
         if bare.rstrip("0123456789").replace("_", "").isalpha() and digits <= 2:
-            return False
+            one_word = kind == "password" and value.islower() and "_" not in value
+            return one_word and (len(value) >= _MIN_PHRASE or not _META.search(bare))
         return kind == "password" or len(value) >= 12
     if digits and letters:
         simple = bare.rstrip("0123456789").replace("_", "").replace("-", "")

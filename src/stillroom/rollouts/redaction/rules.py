@@ -43,7 +43,7 @@ TOKEN_RULES: tuple[TokenRule, ...] = (
         "[A-Za-z0-9_.-]",
     ),
     TokenRule("gitlab_token", r"GR1348941[A-Za-z0-9_-]{20}", _URL64),
-    TokenRule("slack_token", r"xox[abdeoprs]-[A-Za-z0-9-]{10}", "[A-Za-z0-9-]"),
+    TokenRule("slack_token", r"xox[abcdeoprs]-[A-Za-z0-9-]{10}", "[A-Za-z0-9%-]"),
     TokenRule("slack_token", r"xoxe\.xox[bp]-[A-Za-z0-9-]{10}", "[A-Za-z0-9-]"),
     TokenRule("slack_token", r"xapp-[0-9]-[A-Za-z0-9-]{10}", "[A-Za-z0-9-]"),
     TokenRule("stripe_key", r"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16}", _ALNUM),

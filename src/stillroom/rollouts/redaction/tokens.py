@@ -16,6 +16,8 @@ from stillroom.rollouts.redaction.rules import TOKEN_RULES, VENDOR_EXAMPLES, Tok
 
 #: `sk-proj-your-key-goes-here`: letters only, and no part longer than a word.
 _MAX_WORD = 12
+#: AWS hands out keys as a table of ids and secrets.
+_aws_secret = Pattern(r"[ \t,;|:]{1,4}(?P<secret>[A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+]|$)")
 
 
 def token_rules() -> list[Rule]:
@@ -51,6 +53,9 @@ def _handler(row: TokenRule) -> Handler:
             return None
         if is_example(data[pos:end]):
             return Found((), end)
-        return Found((Span(pos, end, row.kind),), end)
+        spans = [Span(pos, end, row.kind)]
+        if row.kind == "aws_access_key_id" and (secret := _aws_secret.match(data, end)) is not None:
+            spans.append(Span(secret.start("secret"), secret.end("secret"), "aws_secret_key"))
+        return Found(tuple(spans), spans[-1].end)
 
     return handle
