@@ -139,7 +139,7 @@ def test_sessions_without_permission_are_told_by_the_command(house: FaultyHouse)
     house.add_second()
     (house.sessions / SECOND).chmod(0)
     done = house.command_without_powers()
-    assert f"can't read {house.sessions / SECOND}" in told(done)
+    assert f"`{house.sessions / SECOND}`" in told(done)
     assert "Permission denied" in done.stderr
     assert "1 memories (offline)" in done.stderr
     assert done.returncode == 0

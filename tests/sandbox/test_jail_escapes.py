@@ -89,9 +89,12 @@ def test_a_command_works_in_the_folder(shell_jail: Jail, folder: Path, in_jail: 
     assert (folder / "MEMORY.md").read_text(encoding="utf-8") == "ONE\ntwo\nthree\n"
 
 
-def test_nothing_else_of_the_disk_can_be_read(shell_jail: Jail, folder: Path, in_jail: InJail) -> None:
-    home = Path(os.environ["HOME"])
-    (home / ".ssh").mkdir()
+def test_nothing_else_of_the_disk_can_be_read(
+    shell_jail: Jail, folder: Path, in_jail: InJail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = folder.parent / "home"
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".ssh").mkdir(parents=True)
     (home / ".ssh/id").write_text("outside", encoding="utf-8")
     outside = [str(folder.parent / "secret.txt"), str(home / ".ssh/id"), "../secret.txt",
                f"/proc/self/root{home}/.ssh/id", f"/proc/1/root{home}/.ssh/id",
