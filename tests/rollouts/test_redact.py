@@ -37,10 +37,10 @@ def _in(text: str, secret: str) -> str:
 
 
 @pytest.mark.parametrize("case", TOKENS, ids=lambda case: f"{case.kind}-{case.secret[:8]}")
-@pytest.mark.parametrize("frame", _FRAMES)
-def test_a_token_goes_wherever_it_stands(case: Secret, frame: str) -> None:
-    text = _in(frame, case.secret)
-    assert redact(text) == text.replace(case.secret, f"[REDACTED_SECRET:{case.kind}]")
+def test_a_token_goes_wherever_it_stands(case: Secret) -> None:
+    for frame in _FRAMES:
+        text = _in(frame, case.secret)
+        assert redact(text) == text.replace(case.secret, f"[REDACTED_SECRET:{case.kind}]"), frame
 
 
 @pytest.mark.parametrize("case", SURROUNDED, ids=lambda case: case.text[:40])
