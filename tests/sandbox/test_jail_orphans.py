@@ -41,7 +41,7 @@ def _sleepers() -> list[str]:
 
 
 def _becomes(wanted: bool) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 40
     while bool(_sleepers()) != wanted and time.monotonic() < deadline:
         select.select([], [], [], 0.02)
     return bool(_sleepers()) == wanted
