@@ -83,6 +83,8 @@ def test_an_open_block_ends_with_its_string_except_in_a_persons_words() -> None:
     assert memory(json.dumps(output).encode(), is_user=False) == {**output, "output": "ok "}
     words = user({"type": "input_text", "text": "what does the tag <stillroom-memory> do?"})
     assert without_memory(words, user=True) == words
+    torn = user({"type": "input_text", "text": "Fix it.\n<stillroom-memory version='1'>\nprefers tabs, and"})
+    assert memory(torn, is_user=True) == json.loads(user({"type": "input_text", "text": "Fix it.\n"}))
 
 
 def test_a_word_like_the_tag_is_no_block() -> None:

@@ -10,8 +10,10 @@ MEMORY_TAG = b"stillroom-memory"
 IMAGE_TAG = b";base64,"
 # Memory that was shown to a session must not become evidence for the same memory.
 _MEMORY_BLOCK = re.compile(r"<stillroom-memory\b[^>]*>.*?</stillroom-memory\s*>", re.DOTALL)
-# A tool's output may have been cut by the client before the closing tag.
+# A client may have cut what it stored before the closing tag.
 _OPEN_MEMORY_BLOCK = re.compile(r"<stillroom-memory\b.*\Z", re.DOTALL)
+# The same in what may also be a person's words about the tag: a block has a line of its own for its tag.
+_OPEN_MEMORY_LINES = re.compile(r"^[ \t]*<stillroom-memory\b[^>\n]*>[ \t]*\n.*\Z", re.DOTALL | re.MULTILINE)
 _EXCLUDED = (("# agents.md instructions", "</instructions>"), ("<skill>", "</skill>"))
 _EXCLUDED_STARTS = tuple(start for start, _ in _EXCLUDED)
 _IMAGE = re.compile(
@@ -95,8 +97,8 @@ def _all_kept(parts: list[_Part]) -> bool:
 def without_memory(raw: bytes, *, user: bool) -> bytes | None:
     """An item without the memory that Stillroom showed to the session; None if nothing else was in it.
 
-    An opening tag without its end takes the rest of the string with it, except in a user's message: there it is
-    somebody's own words about the tag.
+    An opening tag without its end takes the rest of the string with it; in a user's message only if the tag stands on
+    a line of its own, else it is somebody's words about the tag.
     """
     if MEMORY_TAG not in raw:
         return raw
@@ -130,7 +132,7 @@ def _excluded_part(raw: msgspec.Raw) -> bool:
 def _strip(value: object, *, user: bool) -> object:
     if isinstance(value, str):
         text = _MEMORY_BLOCK.sub("", value)
-        return text if user else _OPEN_MEMORY_BLOCK.sub("", text)
+        return (_OPEN_MEMORY_LINES if user else _OPEN_MEMORY_BLOCK).sub("", text)
     if isinstance(value, list):
         return [_strip(entry, user=user) for entry in value]
     if isinstance(value, dict):
