@@ -13,6 +13,7 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
+from stillroom.rollouts.agents import codex
 from stillroom.rollouts.rate_limits import RateLimits, allows, newest_snapshot, parse_rate_limits
 from stillroom.store import Store
 
@@ -48,7 +49,7 @@ def default_guard(settings: Settings, store: Store, clock: Clock) -> Guard:
 
 
 def _known_limits(store: Store, models: Sequence[str]) -> Iterator[tuple[str, RateLimits | None]]:
-    newest = [Path(thread.rollout_path) for thread in store.threads(limit=NEWEST_THREADS)]
+    newest = [Path(thread.rollout_path) for thread in store.threads(limit=NEWEST_THREADS, agent=codex.AGENT)]
     yield "Codex's newest session", newest_snapshot(newest)
     for provider in dict.fromkeys(model.partition(":")[0] for model in models):
         if (saved := store.rate_limits(provider)) is not None:

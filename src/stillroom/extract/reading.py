@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import assert_never
 
 import msgspec
@@ -14,10 +13,10 @@ from stillroom.extract.outcome import ReadTotals
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.evidence import render_evidence
 from stillroom.rollouts.item import Item
+from stillroom.rollouts.readers import open_thread
 from stillroom.rollouts.render import render_string, render_texts
 from stillroom.rollouts.rendered import Rendered
 from stillroom.rollouts.stats import ReadStats
-from stillroom.rollouts.stream import open_items
 from stillroom.thread import MemoryMode, Thread
 
 Redact = Callable[[str], str]
@@ -44,7 +43,7 @@ def read_text(
 ) -> ReadText:
     """Render the rollout within `token_limit`. Raises `RolloutError`."""
     external = ExternalContext()
-    with open_items(Path(thread.rollout_path), max_line_bytes=stage.max_line_bytes) as items:
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
         if form == "string" and not refuse_external:
             rendered = render_texts(items.texts(), token_limit=token_limit, redact=redact)
         else:
@@ -56,7 +55,7 @@ def read_text(
 def read_thread_events(thread: Thread, *, refuse_external: bool, stage: StageOne, redact: Redact) -> ReadEvents:
     """Read what happened, already redacted. Raises `RolloutError`."""
     external = ExternalContext()
-    with open_items(Path(thread.rollout_path), max_line_bytes=stage.max_line_bytes) as items:
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
         watched = external.watch(items) if refuse_external else items
         events = read_events(_redacted(watched, redact))
     return ReadEvents(events=events, read=_totals(items.stats), memory_mode=_mode(items.stats, external))

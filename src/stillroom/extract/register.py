@@ -11,12 +11,11 @@ from typing import assert_never
 import msgspec
 
 from stillroom.clock import Clock
-from stillroom.config import Settings, Source
+from stillroom.config import Settings
 from stillroom.extract.engine import Redact, redactor
 from stillroom.progress import Progress, ProgressListener, silent
-from stillroom.rollouts.agents import codex
-from stillroom.rollouts.agents.codex_state import State, refreshed, state_threads
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
+from stillroom.rollouts.readers import READERS, Reader
 from stillroom.store import Store
 from stillroom.thread import FileStamp, Thread
 
@@ -53,12 +52,23 @@ async def register_threads(
 
 
 def _register(settings: Settings, store: Store, listen: ProgressListener) -> RegisterReport:
-    known, redact = store.file_stamps(codex.AGENT), redactor(settings)
+    report = RegisterReport()
+    for reader in READERS.values():
+        report = _register_agent(reader, settings, store, report, listen)
+    listen(Progress(stage="scan", done=report.total, total=report.total))
+    return report
+
+
+def _register_agent(
+    reader: Reader, settings: Settings, store: Store, before: RegisterReport, listen: ProgressListener
+) -> RegisterReport:
+    """Register the threads of one agent; those under a root that is no source any more are missing."""
+    roots = [Path(source.root).expanduser() for source in settings.sources if source.format == reader.AGENT]
+    known, redact = store.file_stamps(reader.AGENT), redactor(settings)
     found: list[tuple[Thread, FileStamp]] = []
     unchanged: set[str] = set()
     broken: list[Broken] = []
-    states = {home: state_threads(home) for home in _homes(settings.sources)}
-    for number, discovery in enumerate(_discover(settings, states, known), 1):
+    for number, discovery in enumerate(_discover(reader, roots, known, settings), before.total + 1):
         match discovery:
             case Found(thread, stamp):
                 found.append((_clean(thread, redact), stamp))
@@ -72,30 +82,21 @@ def _register(settings: Settings, store: Store, listen: ProgressListener) -> Reg
             listen(Progress(stage="scan", done=number))
     _save(settings, store, found, known)
     if unchanged:
-        _refresh(settings, store, states.values(), unchanged, known)
+        _refresh(reader, roots, store, redact, unchanged, known)
     present = unchanged | {thread.rollout_path for thread, _ in found} | {file.path for file in broken}
-    report = RegisterReport(
-        found=len(found),
-        unchanged=len(unchanged),
-        missing=store.forget_missing(codex.AGENT, present),
-        broken=tuple(_redacted(broken, settings)),
+    return RegisterReport(
+        found=before.found + len(found),
+        unchanged=before.unchanged + len(unchanged),
+        missing=before.missing + store.forget_missing(reader.AGENT, present),
+        broken=(*before.broken, *(Broken(file.path, redact(file.reason)) for file in broken)),
     )
-    listen(Progress(stage="scan", done=report.total, total=report.total))
-    return report
 
 
-def _discover(settings: Settings, states: Mapping[Path, State], known: Mapping[str, FileStamp]) -> Iterator[Discovery]:
-    for home, state in states.items():
-        yield from codex.discover(home, known, state=state, max_line_bytes=settings.stage_one.max_line_bytes)
-
-
-def _homes(sources: Iterable[Source]) -> Iterator[Path]:
-    for source in sources:
-        match source.format:
-            case "codex":
-                yield Path(source.root).expanduser()
-            case _:
-                assert_never(source.format)
+def _discover(
+    reader: Reader, roots: Iterable[Path], known: Mapping[str, FileStamp], settings: Settings
+) -> Iterator[Discovery]:
+    for root in roots:
+        yield from reader.discover(root, known, max_line_bytes=settings.stage_one.max_line_bytes)
 
 
 def _save(
@@ -111,19 +112,21 @@ def _save(
 
 
 def _refresh(
-    settings: Settings,
+    reader: Reader,
+    roots: Iterable[Path],
     store: Store,
-    states: Iterable[State],
+    redact: Redact,
     unchanged: set[str],
     known: Mapping[str, FileStamp],
 ) -> None:
-    """Codex may change its table of threads (mode, title, archived) without touching the rollout."""
-    redact = redactor(settings)
-    stored = [thread for thread in store.threads(limit=sys.maxsize) if thread.rollout_path in unchanged]
-    for state in states:
-        # What is stored is redacted: compared with what Codex has it would differ in every pass.
-        before = {thread.thread_id: thread for thread in stored}
-        clean = (_clean(thread, redact) for thread in refreshed(state, stored))
+    """Save what an agent changed of its threads without touching their files."""
+    stored = [
+        thread for thread in store.threads(limit=sys.maxsize, agent=reader.AGENT) if thread.rollout_path in unchanged
+    ]
+    # What is stored is redacted: compared with what the agent has it would differ in every pass.
+    before = {thread.thread_id: thread for thread in stored}
+    for root in roots:
+        clean = (_clean(thread, redact) for thread in reader.refreshed(root, stored))
         if changed := [(thread, known[thread.rollout_path]) for thread in clean if before[thread.thread_id] != thread]:
             store.save_threads(changed)
 
@@ -132,9 +135,3 @@ def _clean(thread: Thread, redact: Redact) -> Thread:
     """Without secrets in what is stored and shown. Paths stay: files are opened and folders compared by them."""
     texts = {name: getattr(thread, name) for name in ("title", "preview", "git_branch", "git_origin_url")}
     return msgspec.structs.replace(thread, **{name: redact(text) for name, text in texts.items() if text})
-
-
-def _redacted(broken: list[Broken], settings: Settings) -> Iterator[Broken]:
-    redact = redactor(settings)
-    for file in broken:
-        yield Broken(file.path, redact(file.reason))

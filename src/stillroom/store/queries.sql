@@ -49,11 +49,12 @@ FROM threads
 WHERE thread_id = :thread_id;
 
 -- list_threads --
--- The newest threads first.
+-- The newest threads first, of one agent or of all.
 SELECT
     thread_id, agent, rollout_path, source, cwd, created_at_ms, updated_at_ms, title, preview, memory_mode, archived,
     parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider
 FROM threads
+WHERE :agent IS NULL OR agent = :agent
 ORDER BY updated_at_ms DESC, thread_id DESC
 LIMIT :limit;
 

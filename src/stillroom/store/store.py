@@ -99,10 +99,10 @@ class Store:
         with self._database.read() as db:
             return threads.get(db, thread_id)
 
-    def threads(self, *, limit: int = 100) -> list[Thread]:
-        """The threads that were active last, newest first."""
+    def threads(self, *, limit: int = 100, agent: str | None = None) -> list[Thread]:
+        """The threads that were active last, newest first; of one agent, or of all."""
         with self._database.read() as db:
-            return threads.newest(db, limit=limit)
+            return threads.newest(db, limit=limit, agent=agent)
 
     def set_memory_mode(self, thread_id: str, mode: MemoryMode) -> bool:
         """Say whether a thread may be remembered; a later scan does not undo it. Returns whether the mode changed."""

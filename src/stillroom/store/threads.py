@@ -47,8 +47,8 @@ def get(db: sqlite3.Connection, thread_id: str) -> Thread | None:
     return _thread(row) if row else None
 
 
-def newest(db: sqlite3.Connection, *, limit: int) -> list[Thread]:
-    return [_thread(row) for row in execute(db, "list_threads", limit=limit)]
+def newest(db: sqlite3.Connection, *, limit: int, agent: str | None) -> list[Thread]:
+    return [_thread(row) for row in execute(db, "list_threads", limit=limit, agent=agent)]
 
 
 def set_mode(db: sqlite3.Connection, thread_id: str, mode: MemoryMode, *, retries: int, now: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from stillroom.config import READING, Reading, StageOne
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.codex_source import source_text
 from stillroom.rollouts.agents.codex_state import State, state_threads
+from stillroom.rollouts.agents.codex_state import refreshed as refreshed_by
 from stillroom.rollouts.agents.codex_tail import Tail, read_tail
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
@@ -22,6 +23,8 @@ from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream, open_items
 from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp, Thread
+
+__all__ = ["AGENT", "discover", "open_items", "refreshed"]
 
 AGENT = "codex"
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -73,6 +76,11 @@ def discover(
             yield Broken(path, str(error))
         except OSError as error:
             yield Broken(path, f"`{path}` can't be read: {error.strerror}")
+
+
+def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
+    """Codex may change its table of threads (mode, title, archived) without touching a rollout."""
+    return refreshed_by(state_threads(home.absolute()), stored)
 
 
 def _files(home: Path) -> tuple[list[_File], list[Broken]]:

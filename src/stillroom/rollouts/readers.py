@@ -1,0 +1,54 @@
+"""Which agents' sessions can be read: one module of `agents/` each, met by everybody else through this file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
+from stillroom.rollouts.agents import codex
+from stillroom.rollouts.found import Discovery
+from stillroom.rollouts.stream import ItemStream
+from stillroom.thread import FileStamp, Thread
+
+
+class Reader(Protocol):
+    """What a module of `agents/` has: how sessions of one format are found and read."""
+
+    #: The format, as in `[[sources]]`, and the `agent` of its threads.
+    AGENT: str
+
+    def discover(self, root: Path, known: Mapping[str, FileStamp], /, *, max_line_bytes: int) -> Iterator[Discovery]:
+        """Look at every session under `root`; `known` are the stamps by rollout path. One that has not changed since
+        is not opened; one that can't be understood fails alone."""
+
+    def refreshed(self, root: Path, stored: Iterable[Thread], /) -> Iterator[Thread]:
+        """Those of the `stored` threads that the agent now describes otherwise although their files are unchanged."""
+
+    def open_items(
+        self, path: Path, /, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+    ) -> ItemStream:
+        """The items of the session stored at `path`. Raises `RolloutError` if it can't be opened."""
+
+
+READERS: Mapping[str, Reader] = MappingProxyType({reader.AGENT: reader for reader in (codex,)})
+"""By agent."""
+
+
+def reader_of(agent: str) -> Reader:
+    """The reader of an agent's sessions. Raises `RolloutError` for an agent that this version does not know."""
+    if (reader := READERS.get(agent)) is None:
+        raise RolloutError(f"sessions of `{agent}` can't be read by this version")
+    return reader
+
+
+def open_thread(
+    thread: Thread, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream:
+    """The items of a thread, whichever agent recorded it. Raises `RolloutError` if it can't be opened."""
+    return reader_of(thread.agent).open_items(
+        Path(thread.rollout_path), max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading
+    )
