@@ -257,6 +257,33 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 READING = Reading()
 
 
+class Lookup(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of the tools that list, read and search the memory folder (spec §3); no user needs to change them."""
+
+    #: Entries of one page of `list`, and the default.
+    max_list_results: int = 2000
+    #: Matches of one page of `search`, and the default.
+    max_search_results: int = 200
+    #: What `read` answers at most, and one page of `list` or `search`: a model has to hold it.
+    max_answer_tokens: int = 20_000
+    #: One match with the lines around it; a line may be as long as its file.
+    max_match_tokens: int = 2000
+    #: One file at most, in bytes: what a consolidation takes (`StageTwo.max_file_bytes`).
+    max_file_bytes: int = 32 * 1024 * 1024
+    #: Folders inside folders, as for a consolidation: every level costs a descriptor while it is searched.
+    max_folder_depth: int = 24
+    #: Queries of one search, and the bytes of each: a person or an agent writes a handful of words.
+    max_queries: int = 64
+    max_query_bytes: int = 4096
+    #: Files told of that a search had to skip.
+    skipped_told: int = 20
+    #: A note, in bytes: what a consolidation reads of one.
+    max_note_bytes: int = 16_000
+
+
+LOOKUP = Lookup()
+
+
 class DatabaseLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the state database."""
 

@@ -12,6 +12,11 @@
     │   │   └── MemoriesFound   another program keeps memories in it
     │   ├── HistoryError        git said no
     │   └── InvalidArtifacts    what the consolidator wrote breaks the format
+    ├── RecallError             what was asked of the memory can't be answered
+    │   ├── InvalidRequest      an argument can't be used
+    │   ├── PathRefused         the path leads out of the memory folder, or over a link
+    │   ├── NotFound            nothing is there
+    │   └── Unreadable          it is no text, or too large
     ├── JailError               the sandbox of the consolidation agent
     │   └── JailUnavailable     the asked level can't be had on this machine
     └── ModelError              a language model
@@ -82,6 +87,26 @@ class HistoryError(WorkspaceError):
 
 class InvalidArtifacts(WorkspaceError):
     """The consolidated files break their format."""
+
+
+class RecallError(StillroomError):
+    """What was asked of the memory can't be answered."""
+
+
+class InvalidRequest(RecallError):
+    """An argument can't be used."""
+
+
+class PathRefused(RecallError):
+    """The path leads out of the memory folder, or over a link."""
+
+
+class NotFound(RecallError):
+    """Nothing is there."""
+
+
+class Unreadable(RecallError):
+    """The file is no text, or too large to be read."""
 
 
 class JailError(StillroomError):
