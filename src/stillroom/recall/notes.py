@@ -1,0 +1,73 @@
+"""Leaves a note for the next consolidation in `extensions/ad_hoc/notes/` (spec §3.2, §1.9)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from stillroom.clock import Clock
+from stillroom.config import LOOKUP, Lookup, RedactionStyle
+from stillroom.errors import InvalidRequest, PathRefused, RecallError
+from stillroom.recall.note_names import NOTES, check_name, names_for
+from stillroom.recall.paths import opened_root
+from stillroom.rollouts.redact import redact
+from stillroom.workspace.tree import parent, write_new
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """A note that is there now."""
+
+    path: str
+    #: What was written: the text without its secrets.
+    text: str
+
+
+def add_note(
+    root: Path,
+    text: str,
+    *,
+    name: str | None = None,
+    clock: Clock,
+    redaction: RedactionStyle = "typed",
+    limits: Lookup = LOOKUP,
+) -> Note:
+    """Write a new note; an existing one is never touched. Without a name, the clock and the text give it one.
+
+    The folders on the way are made, the memory folder too.
+    """
+    if name is not None:
+        check_name(name)
+    redacted = redact(text, style=redaction)
+    data = redacted.encode("utf-8", "replace")
+    if not redacted.strip():
+        raise InvalidRequest("the note is empty")
+    if len(data) > limits.max_note_bytes:
+        raise InvalidRequest(
+            f"the note has {len(data):,} bytes, {limits.max_note_bytes:,} are read", hint="write several notes"
+        )
+    names = [name] if name is not None else names_for(redacted, now=clock.now())
+    _make(root)
+    with opened_root(root) as descriptor:
+        for candidate in names:
+            try:
+                with parent(descriptor, f"{NOTES}/{candidate}", create=True) as (folder, last):
+                    write_new(folder, last, data, executable=False, durable=True)
+                return Note(path=f"{NOTES}/{candidate}", text=redacted)
+            except FileExistsError:
+                continue
+            except NotADirectoryError as error:
+                raise PathRefused(f"`{NOTES}` leads over a link or a file") from error
+            except OSError as error:
+                raise RecallError(f"the note can't be written: {error.strerror}") from error
+    raise InvalidRequest(f"`{names[0]}` already exists", hint="give it another name")
+
+
+def _make(root: Path) -> None:
+    try:
+        root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        root.mkdir(mode=0o700)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise RecallError(f"the memory folder `{root}` can't be created: {error.strerror}") from error

@@ -1,0 +1,149 @@
+"""The four tools of the memory folder as a program calls them: one request, one answer, one count (spec §3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from stillroom import telemetry
+from stillroom.clock import Clock
+from stillroom.config import RedactionStyle
+from stillroom.errors import RecallError
+from stillroom.recall.listing import Listing, list_memories
+from stillroom.recall.matching import AnyQuery, MatchMode
+from stillroom.recall.note_names import NAME_FORM, NOTES
+from stillroom.recall.paths import components
+from stillroom.recall.reading import Reading, read_memory
+from stillroom.recall.searching import SearchResult, search_memories
+
+if TYPE_CHECKING:
+    from stillroom.recall.notes import Note
+
+Tool = Literal["list", "read", "search", "add_ad_hoc_note"]
+AnswerT = TypeVar("AnswerT", bound="Listing | Reading | SearchResult | Note")
+
+_Path = Annotated[str, Meta(description="Relative to the memory folder, without `..`.")]
+_Cursor = Annotated[str, Meta(description="`next_cursor` of the page before.")]
+_FILES = {"MEMORY.md": "memory_md", "memory_summary.md": "memory_summary", "raw_memories.md": "raw_memories"}
+_FOLDERS = {"rollout_summaries": "rollout_summaries", "skills": "skills", NOTES: "ad_hoc_notes"}
+
+
+class ListRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Files and folders in one folder of the memory, without what is below them."""
+
+    path: Annotated[_Path, Meta(description="A folder; none: the memory folder itself.")] | None = None
+    cursor: _Cursor | None = None
+    max_results: Annotated[int, Meta(ge=0, description="1 to 2,000; default 2,000.")] | None = None
+
+
+class ReadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A file of the memory, or some of its lines. A long answer is cut in the middle and says so."""
+
+    path: _Path
+    line_offset: Annotated[int, Meta(description="The first line, counted from 1.")] = 1
+    max_lines: Annotated[int, Meta(description="At most so many lines; default: all.")] | None = None
+
+
+class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Lines of the memory's files that hold words, by path and line."""
+
+    queries: Annotated[list[str], Meta(description="What to look for; each is looked for as it is.")]
+    match_mode: Annotated[
+        MatchMode,
+        Meta(description="`any` query on a line, `all_on_same_line`, or `all_within_lines` with `line_count`."),
+    ] = AnyQuery()
+    path: Annotated[_Path, Meta(description="Search only this file or folder.")] | None = None
+    cursor: _Cursor | None = None
+    context_lines: Annotated[int, Meta(ge=0, description="Lines shown before and after a match.")] = 0
+    case_sensitive: bool = True
+    normalized: Annotated[bool, Meta(description="Look at letters and digits only.")] = False
+    max_results: Annotated[int, Meta(ge=0, description="1 to 200; default 200.")] | None = None
+
+
+class NoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A new note for the next consolidation of the memory. Only when the user asks to remember something."""
+
+    filename: Annotated[
+        str,
+        Meta(
+            min_length=24,
+            max_length=128,
+            pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-[a-z0-9][a-z0-9-]{0,79}\.md$",
+            description=f"`{NAME_FORM}`, the moment in UTC.",
+        ),
+    ]
+    note: Annotated[str, Meta(description="What to remember, in Markdown.")]
+
+
+def call_list(root: Path, request: ListRequest) -> Listing:
+    """`list_memories`, counted."""
+    return _counted(
+        "list",
+        request.path,
+        lambda: list_memories(root, path=request.path, cursor=request.cursor, max_results=request.max_results),
+    )
+
+
+def call_read(root: Path, request: ReadRequest) -> Reading:
+    """`read_memory`, counted."""
+    return _counted(
+        "read",
+        request.path,
+        lambda: read_memory(root, request.path, line_offset=request.line_offset, max_lines=request.max_lines),
+    )
+
+
+def call_search(root: Path, request: SearchRequest) -> SearchResult:
+    """`search_memories`, counted."""
+    return _counted(
+        "search",
+        request.path,
+        lambda: search_memories(
+            root,
+            request.queries,
+            match_mode=request.match_mode,
+            path=request.path,
+            cursor=request.cursor,
+            context_lines=request.context_lines,
+            case_sensitive=request.case_sensitive,
+            normalized=request.normalized,
+            max_results=request.max_results,
+        ),
+    )
+
+
+def call_note(root: Path, text: str, *, name: str | None, clock: Clock, redaction: RedactionStyle) -> Note:
+    """`add_note`, counted."""
+    from stillroom.recall.notes import add_note  # the rules of redaction take a tenth of a second to load
+
+    return _counted("add_ad_hoc_note", NOTES, lambda: add_note(root, text, name=name, clock=clock, redaction=redaction))
+
+
+def scope_of(tool: Tool, path: str | None) -> str:
+    """What part of the memory a call is about, for the metric."""
+    try:
+        steps = components(path)
+    except RecallError:
+        return "other"
+    if not steps:
+        return "all" if tool == "search" else "root"
+    at = "/".join(steps)
+    if at in _FILES:
+        return _FILES[at]
+    return next((scope for folder, scope in _FOLDERS.items() if f"{at}/".startswith(f"{folder}/")), "other")
+
+
+def _counted(tool: Tool, path: str | None, call: Callable[[], AnswerT]) -> AnswerT:
+    tags = {"tool": tool, "scope": scope_of(tool, path)}
+    try:
+        answer = call()
+    except RecallError:
+        telemetry.count("memories.tool.call", **tags, status="failed", truncated="unknown")
+        raise
+    cut = answer.truncated if isinstance(answer, Listing | Reading | SearchResult) else "not_applicable"
+    telemetry.count("memories.tool.call", **tags, status="succeeded", truncated=str(cut).lower())
+    return answer
