@@ -24,6 +24,9 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.command("stillroom.cli.run:run_command", name="run")
+app.command("stillroom.cli.folder:list_command", name="list")
+app.command("stillroom.cli.folder:read_command", name="read")
+app.command("stillroom.cli.folder:note_command", name="note")
 
 
 def run_command(tokens: Sequence[str]) -> int:

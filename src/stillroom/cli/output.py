@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
+import msgspec
 from rich.console import Console
 
 
@@ -26,3 +27,15 @@ def print_error(message: str, *, hint: str | None = None) -> None:
     if hint:
         out.print("[bold]hint:[/] ", end="")
         out.print(plain(hint), markup=False)
+
+
+def print_data(text: str, *, end: str = "\n") -> None:
+    """Text of the memory on stdout: as it is for a program, without what would steer it for a terminal."""
+    if sys.stdout.isatty():
+        text = "\n".join(plain(line.expandtabs()) for line in text.split("\n"))
+    sys.stdout.write(text + end)
+
+
+def print_json(value: msgspec.Struct) -> None:
+    """A value as JSON on stdout."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")

@@ -1,0 +1,142 @@
+"""`stillroom list`, `read` and `note`: the memory folder, as its tools show it to an agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.clock import SystemClock
+from stillroom.config import load_settings
+from stillroom.recall.tools import ListRequest, ReadRequest, call_list, call_note, call_read
+
+
+def list_command(
+    path: str | None = None,
+    /,
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    cursor: str | None = None,
+    max_results: Annotated[int | None, Parameter(name="--max", validator=Number(gte=1))] = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """List what is in the memory folder, or in a folder of it.
+
+    Folders end with a slash. Links, special files and hidden names are not shown.
+
+    Parameters
+    ----------
+    path
+        A folder, relative to the memory folder. Default: the memory folder itself.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    cursor
+        Where to go on: what the page before said.
+    max_results
+        At most so many entries, up to 2,000.
+    json
+        Print `{path, entries, next_cursor, truncated}` as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    listing = call_list(settings.root, ListRequest(path=path, cursor=cursor, max_results=max_results))
+    if json:
+        print_json(listing)
+        return 0
+    for entry in listing.entries:
+        print_data(entry.path + ("/" if entry.entry_type == "directory" else ""))
+    say_more(listing.next_cursor)
+    return 0
+
+
+def read_command(
+    path: str,
+    /,
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    line: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
+    lines: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Print a file of the memory folder, or some of its lines.
+
+    An answer of more than 20,000 tokens (four bytes each) is cut in the middle, and says so.
+
+    Parameters
+    ----------
+    path
+        The file, relative to the memory folder: `MEMORY.md`, `rollout_summaries/….md`.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    line
+        The first line to print, counted from 1.
+    lines
+        Print at most so many lines. Default: all.
+    json
+        Print `{path, start_line_number, content, truncated}` as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    reading = call_read(settings.root, ReadRequest(path=path, line_offset=line, max_lines=lines))
+    if json:
+        print_json(reading)
+        return 0
+    print_data(reading.content, end="" if reading.content.endswith("\n") else "\n")
+    if reading.truncated and lines is None:
+        console().print("cut in the middle: --line and --lines show the rest", style="yellow")
+    return 0
+
+
+def note_command(
+    text: str,
+    /,
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    name: str | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Leave a note that the next consolidation takes into the memory.
+
+    Secrets in it are redacted. An existing note is never changed.
+
+    ```
+    stillroom note "Deploys go out on Tuesdays, never on Fridays."
+    ```
+
+    Parameters
+    ----------
+    text
+        What to remember, in Markdown.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    name
+        The file name, `YYYY-MM-DDTHH-MM-SS-<slug>.md`. Default: made of the time and the text.
+    json
+        Print `{path, text}` as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    note = call_note(settings.root, text, name=name, clock=SystemClock(), redaction=settings.memories.redaction)
+    if json:
+        print_json(note)
+        return 0
+    print_data(note.path)
+    if note.text != text:
+        console().print("what looked like a secret was taken out", style="yellow")
+    console().print("the next `stillroom run` that consolidates takes it in", markup=False)
+    return 0
+
+
+def say_more(next_cursor: str | None) -> None:
+    """On stderr: how to see the next page, if there is one."""
+    if next_cursor is not None:
+        console().print(plain(f"there is more: --cursor {next_cursor}"), style="yellow", markup=False)
