@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,6 @@ def run(
     jail: Jail,
     *,
     limits: StageTwo = SMALL,
-    heartbeat: Callable[[], Awaitable[bool]] | None = None,
     check: Callable[[Path], Sequence[str]] | None = None,
 ) -> AgentReport:
     async def whole() -> AgentReport:
@@ -107,7 +106,6 @@ def run(
                 prompt=render_prompt(folder),
                 effort="medium",
                 limits=limits,
-                heartbeat=heartbeat,
                 check=check,
             )
 
@@ -258,18 +256,6 @@ def test_an_error_of_ours_is_not_hidden_and_leaves_no_process(jail: Jail, folder
 
     with pytest.raises(ZeroDivisionError):
         run(scripted(call("list"), fail), folder, jail)
-    assert not left_over()
-
-
-def test_a_lost_lease_stops_the_run(shell_jail: Jail, folder: Path) -> None:
-    beats = iter([True, True, False])
-
-    async def beat() -> bool:
-        return next(beats)
-
-    model = scripted(call("shell", command=SLEEP, timeout_seconds=60), done())
-    report = run(model, folder, shell_jail, limits=StageTwo(heartbeat_seconds=0), heartbeat=beat)
-    assert report.outcome == AgentStopped(kind="lease_lost", reason="another process took the consolidation over")
     assert not left_over()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,7 +23,7 @@ from stillroom.spending import Usage
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-StopKind = Literal["requests", "tool_calls", "tokens", "time", "no_progress", "repeated_calls", "lease_lost"]
+StopKind = Literal["requests", "tool_calls", "tokens", "time", "no_progress", "repeated_calls"]
 
 
 class AgentCompleted(msgspec.Struct, frozen=True, kw_only=True, tag_field="ended", tag="completed"):
@@ -72,7 +72,6 @@ async def run_agent(
     limits: StageTwo,
     concurrency: int = 1,
     context_window: int | None = None,
-    heartbeat: Callable[[], Awaitable[bool]] | None = None,
     check: Callable[[Path], Sequence[str]] | None = None,
 ) -> AgentReport:
     """Let the agent work on `folder` until it is done, stopped by a limit, or broken. None of these is an exception.
@@ -80,7 +79,6 @@ async def run_agent(
     Args:
         concurrency: Tool calls taken up at once. The worker answers them in turn all the same.
         context_window: Tokens; old tool answers are dropped from the conversation in time.
-        heartbeat: Asked at the start and every `heartbeat_seconds`; False stops the run.
         check: What is wrong with the folder when the agent says that it is done. It is told, and goes on, a few times.
 
     Cancelling it ends everything in the jail before the cancellation goes on.
@@ -94,8 +92,7 @@ async def run_agent(
         async with asyncio.timeout(limits.max_run_seconds):
             async with await jail.start(folder, limits=JailLimits.of(limits)) as worker:
                 conversation = Conversation(model, worker, folder, limits=limits, concurrency=concurrency, check=check)
-                talk = conversation.run(prompt, effort=effort, context_window=context_window)
-                outcome = await _with_heartbeat(talk, heartbeat, every_seconds=limits.heartbeat_seconds)
+                outcome = await conversation.run(prompt, effort=effort, context_window=context_window)
     except TimeoutError:
         outcome = AgentStopped(kind="time", reason=f"not done after {limits.max_run_seconds:,} s")
     except JailError as error:
@@ -110,19 +107,3 @@ async def run_agent(
         usage=conversation.usage,
         seconds=time.perf_counter() - started,
     )
-
-
-async def _with_heartbeat(
-    talk: Awaitable[AgentOutcome], heartbeat: Callable[[], Awaitable[bool]] | None, *, every_seconds: float
-) -> AgentOutcome:
-    talking = asyncio.ensure_future(talk)
-    try:
-        while True:
-            if heartbeat is not None and not await heartbeat():
-                return AgentStopped(kind="lease_lost", reason="another process took the consolidation over")
-            done, _ = await asyncio.wait({talking}, timeout=every_seconds if heartbeat is not None else None)
-            if done:
-                return talking.result()
-    finally:
-        talking.cancel()
-        await asyncio.gather(talking, return_exceptions=True)

@@ -73,12 +73,6 @@ def has_artifacts(root: Path) -> bool:
         return file.readline(16).rstrip(b"\n") == b"v1"
 
 
-def remove_links(folder: Path) -> list[str]:
-    """Take every link out of a folder, following none; their paths."""
-    with opened(folder) as descriptor:
-        return [link.path for link in _remove_links(descriptor)]
-
-
 def _create(root: Path) -> bool:
     if root.is_symlink():
         raise FolderRefused(
