@@ -5,9 +5,9 @@ import os
 import pytest
 from hypothesis import settings
 
-settings.register_profile("default", deadline=None, max_examples=40)
+settings.register_profile("default", deadline=None, max_examples=25)
 #: `make slow` looks closer.
-settings.register_profile("thorough", deadline=None, max_examples=400)
+settings.register_profile("thorough", deadline=None, max_examples=250)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

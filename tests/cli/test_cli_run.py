@@ -78,6 +78,7 @@ def test_a_terminal_sees_progress_and_colour(environment: dict[str, str]) -> Non
     assert b"\x1b[32m" in shown
 
 
+@pytest.mark.slow
 def test_no_color_is_respected(environment: dict[str, str]) -> None:
     shown = on_a_terminal("run", "--backfill", "--now", NOW, env={**environment, "NO_COLOR": "1"})
     assert b"consolidated" in shown
@@ -155,6 +156,7 @@ def test_an_empty_home_is_fine(environment: dict[str, str], tmp_path: Path) -> N
     assert f"there is no `{tmp_path / 'nowhere'}`" in done.stderr
 
 
+@pytest.mark.slow
 def test_people_are_told_why_the_rest_was_left(environment: dict[str, str]) -> None:
     first = stillroom("run", "--now", NOW, env=environment)
     assert "left          4 for the next pass" in first.stderr
@@ -164,6 +166,7 @@ def test_people_are_told_why_the_rest_was_left(environment: dict[str, str]) -> N
     assert "left          4 older than 10 days (--backfill takes them)" in late.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_narrows_what_is_extracted(environment: dict[str, str]) -> None:
     done = stillroom("run", "--backfill", "--cwd", "/home/dev/work/ledgerkit", "--now", NOW, "--json", env=environment)
     assert json.loads(done.stdout)["extract"]["claimed"] == 3
@@ -222,6 +225,7 @@ def test_codex_s_own_home_is_no_memory_folder(environment: dict[str, str], tmp_p
     assert [entry.name for entry in (tmp_path / "codex").iterdir()] == ["sessions"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("used_before", [False, True])
 def test_memories_that_codex_wrote_are_taken_over_only_when_asked(
     environment: dict[str, str], tmp_path: Path, used_before: bool

@@ -10,6 +10,9 @@ import pytest
 from stillroom.config import StageTwo
 from stillroom.sandbox import Jail, JailLimits, LevelReport, Worker, choose, probe
 
+#: The unit tests try one jail with a shell, `make slow` every one.
+SHELLS = ["bwrap", pytest.param("landlock", marks=pytest.mark.slow), pytest.param("seatbelt", marks=pytest.mark.slow)]
+
 
 @pytest.fixture
 def limits() -> JailLimits:
@@ -30,13 +33,13 @@ def _chosen(level: str, reports: dict[str, LevelReport]) -> Jail:
     return choose(level)  # type: ignore[arg-type]  # the parameters of the fixtures are levels
 
 
-@pytest.fixture(params=["bwrap", "landlock", "seatbelt", "files"])
+@pytest.fixture(params=[*SHELLS, "files"])
 def any_jail(request: pytest.FixtureRequest, reports: dict[str, LevelReport]) -> Jail:
     """Every level that this machine has."""
     return _chosen(request.param, reports)
 
 
-@pytest.fixture(params=["bwrap", "landlock", "seatbelt"])
+@pytest.fixture(params=SHELLS)
 def shell_jail(request: pytest.FixtureRequest, reports: dict[str, LevelReport]) -> Jail:
     """Every level with a shell that this machine has."""
     return _chosen(request.param, reports)
