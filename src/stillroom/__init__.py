@@ -9,13 +9,16 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from stillroom.config import Settings, load_settings
     from stillroom.errors import StillroomError
+    from stillroom.recall.citations import parse_memory_citation, strip_memory_citation
 
-__all__ = ["Settings", "StillroomError", "load_settings"]
+__all__ = ["Settings", "StillroomError", "load_settings", "parse_memory_citation", "strip_memory_citation"]
 
 _HOMES = {
     "Settings": "stillroom.config",
     "StillroomError": "stillroom.errors",
     "load_settings": "stillroom.config",
+    "parse_memory_citation": "stillroom.recall.citations",
+    "strip_memory_citation": "stillroom.recall.citations",
 }
 
 
