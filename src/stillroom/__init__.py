@@ -10,13 +10,22 @@ if TYPE_CHECKING:
     from stillroom.config import Settings, load_settings
     from stillroom.errors import StillroomError
     from stillroom.recall.citations import parse_memory_citation, strip_memory_citation
+    from stillroom.recall.usage_kinds import memories_usage_kinds_from_command
 
-__all__ = ["Settings", "StillroomError", "load_settings", "parse_memory_citation", "strip_memory_citation"]
+__all__ = [
+    "Settings",
+    "StillroomError",
+    "load_settings",
+    "memories_usage_kinds_from_command",
+    "parse_memory_citation",
+    "strip_memory_citation",
+]
 
 _HOMES = {
     "Settings": "stillroom.config",
     "StillroomError": "stillroom.errors",
     "load_settings": "stillroom.config",
+    "memories_usage_kinds_from_command": "stillroom.recall.usage_kinds",
     "parse_memory_citation": "stillroom.recall.citations",
     "strip_memory_citation": "stillroom.recall.citations",
 }

@@ -284,6 +284,16 @@ class Lookup(msgspec.Struct, frozen=True, kw_only=True):
 LOOKUP = Lookup()
 
 
+class Citing(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of counting how memory is used."""
+
+    #: A longer script is not parsed: nobody reads memory with it, and a program may have written it.
+    max_command_chars: int = 16 * 1024
+
+
+CITING = Citing()
+
+
 class DatabaseLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the state database."""
 
