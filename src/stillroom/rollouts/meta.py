@@ -34,11 +34,14 @@ class SessionMeta(msgspec.Struct, frozen=True):
     is_agent: bool = False
 
 
-class _Raw(msgspec.Struct):
-    """Only what is used is decoded: the instructions beside it may be long."""
-
+class _Ids(msgspec.Struct):
     id: Any = None
     session_id: Any = None
+
+
+class _Raw(_Ids):
+    """Only what is used is decoded: the instructions beside it may be long."""
+
     timestamp: Any = None
     cwd: Any = None
     source: Any = None
@@ -54,7 +57,14 @@ class _Raw(msgspec.Struct):
     git: Any = None
 
 
+_ids = msgspec.json.Decoder(_Ids)
 _raw = msgspec.json.Decoder(_Raw)
+
+
+def meta_id(payload: bytes) -> str:
+    """Only the thread's id; raises as `parse_meta` does."""
+    raw = _ids.decode(payload)
+    return _text(raw.id) or _text(raw.session_id) or ""
 
 
 def parse_meta(payload: bytes) -> SessionMeta:
