@@ -14,7 +14,7 @@ from stillroom.errors import EmptyRollout
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.lines import open_stored, read_lines
-from stillroom.rollouts.records import Records, may_matter
+from stillroom.rollouts.records import Records
 from stillroom.rollouts.render import render_string, render_texts
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import open_items
@@ -106,7 +106,7 @@ def plainly(path: Path, limit: int, reading: Reading) -> tuple[list[Item], ReadS
     records = Records(stats)
     items = []
     with open_stored(path) as file:
-        for text in read_lines(file, stats, max_line_bytes=limit, wanted=may_matter, reading=reading):
+        for text in read_lines(file, stats, max_line_bytes=limit, wanted=records.may_matter, reading=reading):
             if (item := records.item(text, stats.lines)) is not None:
                 items.append(item)
                 stats.kept += 1

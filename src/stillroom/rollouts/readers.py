@@ -11,7 +11,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import codex
 from stillroom.rollouts.found import Discovery
-from stillroom.rollouts.stream import ItemStream
+from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.thread import FileStamp, Thread
 
 
@@ -30,7 +30,7 @@ class Reader(Protocol):
 
     def open_items(
         self, path: Path, /, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
-    ) -> ItemStream:
+    ) -> ItemStream[Decoder]:
         """The items of the session stored at `path`. Raises `RolloutError` if it can't be opened."""
 
 
@@ -47,7 +47,7 @@ def reader_of(agent: str) -> Reader:
 
 def open_thread(
     thread: Thread, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
-) -> ItemStream:
+) -> ItemStream[Decoder]:
     """The items of a thread, whichever agent recorded it. Raises `RolloutError` if it can't be opened."""
     return reader_of(thread.agent).open_items(
         Path(thread.rollout_path), max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading

@@ -178,6 +178,14 @@ class Records:
         self.stats.kept += len(items)
         return b",".join(items)
 
+    def may_matter(self, beginning: bytes) -> bool:
+        """False only if the first bytes of a line say that it holds nothing for memory."""
+        start = _START.match(beginning)
+        if start is None:
+            return True
+        _, kind, role, line = start.groups()
+        return line not in _OTHER_LINES if kind is None else not (kind in _DROPPED_KINDS or role in _DROPPED_ROLES)
+
     def item(self, text: bytes, line_no: int) -> Item | None:
         """What memory keeps of a line; None for most."""
         start = _START.match(text)
@@ -282,15 +290,6 @@ def _is_plain_user(message: re.Match[bytes]) -> bool:
 def _is_one_text(line: bytes) -> bool:
     """Whether no second text is in a message, under whatever spelling of its key."""
     return line.count(b'"text"') == 1 and line.count(b'"content"') == 1 and b"\\u" not in line
-
-
-def may_matter(text: bytes) -> bool:
-    """False only if the first bytes of a line say that it holds nothing for memory."""
-    start = _START.match(text)
-    if start is None:
-        return True
-    _, kind, role, line = start.groups()
-    return line not in _OTHER_LINES if kind is None else not (kind in _DROPPED_KINDS or role in _DROPPED_ROLES)
 
 
 def _time(line: _Line) -> int | None:

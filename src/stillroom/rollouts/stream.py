@@ -1,4 +1,4 @@
-"""The items of a Codex rollout that memory keeps, one after the other, at constant memory (spec §5.3 to §5.5, §7)."""
+"""The items of a session that memory keeps, one after the other, at constant memory (spec §5.3 to §5.5, §7)."""
 
 from __future__ import annotations
 
@@ -6,33 +6,66 @@ import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Generic, Protocol, Self, TypeVar
 
 from stillroom.config import READING, Reading
 from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.lines import open_stored
-from stillroom.rollouts.meta import Git, SessionMeta
-from stillroom.rollouts.records import Records, may_matter
+from stillroom.rollouts.records import Records
 from stillroom.rollouts.stats import ReadStats
+
+
+class Decoder(Protocol):
+    """Makes items of the lines of one file, in their order, counting into `stats`. Nothing in a line raises."""
+
+    @property
+    def stats(self) -> ReadStats: ...
+
+    def items(self, lines: list[bytes], line_no: int, /) -> Iterator[Item]:
+        """The items of `lines`, of which the first has the number `line_no`."""
+
+    def joined(self, lines: list[bytes], /) -> bytes:
+        """The same items, but only their `raw`, with commas between; it may be cheaper."""
+
+    def may_matter(self, beginning: bytes, /) -> bool:
+        """False only if the first bytes of a line say that it holds nothing for memory."""
+
+
+D_co = TypeVar("D_co", bound=Decoder, covariant=True)
+D = TypeVar("D", bound=Decoder)
 
 
 def open_items(
     path: Path, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
-) -> ItemStream:
-    """Open a rollout, `.jsonl` or `.jsonl.zst`. Raises `RolloutError` if it can't be opened, or is no file.
+) -> ItemStream[Records]:
+    """Open a rollout of Codex, `.jsonl` or `.jsonl.zst`. Raises `RolloutError` if it can't be opened, or is no file.
 
     With `stop_after_bytes` the iteration ends after the line that passes that mark.
     """
+    return open_stream(
+        path,
+        Records(ReadStats()),
+        max_line_bytes=max_line_bytes,
+        stop_after_bytes=stop_after_bytes,
+        reading=reading,
+    )
+
+
+def open_stream(
+    path: Path, decoder: D, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream[D]:
+    """The same of a file of any agent whose sessions are lines."""
     try:
         file = open_stored(path, reading=reading)
     except OSError as error:
         raise RolloutError(f"`{path}` can't be opened: {error.strerror}") from error
-    return ItemStream(file, path, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
+    stop = stop_after_bytes if stop_after_bytes is not None else sys.maxsize
+    return ItemStream(file, path, decoder, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading)
 
 
-class ItemStream:
+class ItemStream(Generic[D_co]):
     """Iterate over it once, inside `with`. `stats` is complete when the iteration has ended.
 
     Raises `EmptyRollout` at the end of a file without any line, and `RolloutError` where the disk fails. Nothing that
@@ -40,30 +73,30 @@ class ItemStream:
     """
 
     def __init__(
-        self, file: BinaryIO, path: Path, *, max_line_bytes: int, stop_after_bytes: int | None, reading: Reading
+        self,
+        file: BinaryIO,
+        path: Path,
+        decoder: D_co,
+        *,
+        max_line_bytes: int,
+        stop_after_bytes: int,
+        reading: Reading,
     ) -> None:
-        self.stats = ReadStats()
-        self._records = Records(self.stats)
+        self._decoder = decoder
         self._file = file
         self._path = path
-        stop = stop_after_bytes if stop_after_bytes is not None else sys.maxsize
-        self._batches = self._lists(max_line_bytes, stop, reading)
+        self._batches = self._lists(max_line_bytes, stop_after_bytes, reading)
         self._items = self._read()
 
     @property
-    def meta(self) -> SessionMeta | None:
-        """The first `session_meta` line: who the thread is."""
-        return self._records.meta
+    def decoder(self) -> D_co:
+        """What made the items; it may know more of the session than they say."""
+        return self._decoder
 
     @property
-    def git(self) -> Git | None:
-        """The newest that a `session_meta` line of this thread tells."""
-        return self._records.git
-
-    @property
-    def first_ms(self) -> int | None:
-        """When the first `session_meta` line was written."""
-        return self._records.first_ms
+    def stats(self) -> ReadStats:
+        """Counts of what was read so far."""
+        return self.decoder.stats
 
     def __enter__(self) -> Self:
         return self
@@ -88,12 +121,12 @@ class ItemStream:
         At a third of the cost, as no object is made of an item.
         """
         for lines in self._batches:
-            if text := self._records.joined(lines):
+            if text := self.decoder.joined(lines):
                 yield text
 
     def _read(self) -> Generator[Item, None, None]:
         for lines in self._batches:
-            yield from self._records.items(lines, self.stats.lines - len(lines) + 1)
+            yield from self.decoder.items(lines, self.stats.lines - len(lines) + 1)
 
     def _lists(self, max_line_bytes: int, stop: int, reading: Reading) -> Generator[list[bytes], None, None]:
         """The lines, with what may go wrong with the file."""
@@ -103,7 +136,7 @@ class ItemStream:
             self.stats,
             max_line_bytes=max_line_bytes,
             stop_after_bytes=stop,
-            wanted=may_matter,
+            wanted=self.decoder.may_matter,
             reading=reading,
         )
         try:

@@ -127,7 +127,8 @@ def _entries(folder: str, depth: int) -> Iterator[tuple[os.DirEntry[str], re.Mat
 def _look(file: _File, stamp: FileStamp | None, state: State, max_line_bytes: int, reading: Reading) -> Discovery:
     path = str(file.path)
     stream, preview = _read_head(file.path, reading.head_bytes, max_line_bytes, reading)
-    meta, stats = stream.meta, stream.stats
+    records, stats = stream.decoder, stream.stats
+    meta = records.meta
     if meta is None:
         torn = "its first line is not complete" if stats.torn and stats.lines == 1 else "it has no `session_meta` line"
         return Broken(path, f"`{path}` can't be used: {stats.broken or torn}")
@@ -138,8 +139,8 @@ def _look(file: _File, stamp: FileStamp | None, state: State, max_line_bytes: in
     tail = read_tail(
         file.path, thread_id=meta.id, size=file.size, stamp=stamp, max_line_bytes=max_line_bytes, reading=reading
     )
-    git = tail.git or stream.git
-    created = parse_timestamp(meta.timestamp.encode()) or stream.first_ms or file.mtime_ns // 1_000_000
+    git = tail.git or records.git
+    created = parse_timestamp(meta.timestamp.encode()) or records.first_ms or file.mtime_ns // 1_000_000
     thread = Thread(
         thread_id=meta.id,
         agent=AGENT,
@@ -161,7 +162,7 @@ def _look(file: _File, stamp: FileStamp | None, state: State, max_line_bytes: in
     return Found(state.applied(thread, reading=reading), _stamp(file, tail))
 
 
-def _read_head(path: Path, head_bytes: int, max_line_bytes: int, reading: Reading) -> tuple[ItemStream, str]:
+def _read_head(path: Path, head_bytes: int, max_line_bytes: int, reading: Reading) -> tuple[ItemStream[Records], str]:
     """What is known after so many bytes, or with the first words of the user, which come with it."""
     with open_items(path, max_line_bytes=max_line_bytes, stop_after_bytes=head_bytes, reading=reading) as stream:
         words = (first_words(item, max_chars=reading.preview_chars) for item in stream)
