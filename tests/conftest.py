@@ -15,7 +15,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def _nothing_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No test sees the homes, keys or settings of whoever runs it: the home is a folder that is not there."""
     for name in list(os.environ):
-        if name.startswith(("STILLROOM_", "CODEX_", "OPENAI_", "ANTHROPIC_", "GIT_")):
+        if name.startswith(("STILLROOM_", "CODEX_", "CLAUDE_", "OPENAI_", "ANTHROPIC_", "GIT_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "nobody"))
 

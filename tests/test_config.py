@@ -14,10 +14,13 @@ def write(home: Path, text: str) -> Path:
 
 
 def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
-    settings = load_settings(home=tmp_path, environ={"CODEX_HOME": "/codex"})
+    settings = load_settings(home=tmp_path, environ={"CODEX_HOME": "/codex", "CLAUDE_CONFIG_DIR": "/claude"})
     assert settings.memories == Memories()
     assert settings.root == tmp_path / "memories"
-    assert [(source.format, source.root) for source in settings.sources] == [("codex", "/codex")]
+    assert [(source.format, source.root) for source in settings.sources] == [
+        ("codex", "/codex"),
+        ("claude-code", "/claude"),
+    ]
 
 
 @pytest.mark.parametrize(

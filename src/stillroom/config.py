@@ -9,7 +9,7 @@
     kind = "openai-chat"
     base_url = "http://127.0.0.1:8080/v1"
 
-    [[sources]]                    # where sessions are; without any: Codex's own home
+    [[sources]]                    # where sessions are; without any: the homes of Codex and Claude Code
     format = "codex"
     root = "~/.codex"
 
@@ -116,8 +116,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A place where an agent stores sessions."""
 
     #: How the sessions are stored.
-    format: Literal["codex"]
-    #: The agent's home, e.g. `~/.codex`.
+    format: Literal["codex", "claude-code"]
+    #: The agent's home, e.g. `~/.codex` or `~/.claude`.
     root: str
 
 
@@ -248,6 +248,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     evidence_row_bytes: int = 10_000
     #: The same for a tool's output, of which there are many.
     evidence_tool_row_bytes: int = 8_000
+    #: Records of one file by which repeated ones are told: of a session of a gigabyte all, at 70 MB.
+    remembered_records: int = 1_000_000
     #: Newest rollouts in which the guard looks for rate limits: the last few sessions, of which one may be a stub.
     rate_limit_files: int = 8
     #: Bytes at the end of each; a turn writes a snapshot after every answer, and tool outputs between them are capped.
@@ -355,6 +357,19 @@ def codex_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("CODEX_HOME") or "~/.codex").expanduser()
 
 
+def claude_home(environ: Mapping[str, str]) -> Path:
+    """`CLAUDE_CONFIG_DIR`, or `~/.claude`."""
+    return Path(environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
+
+
+def default_sources(environ: Mapping[str, str]) -> tuple[Source, ...]:
+    """Where the agents keep their sessions; one that is not there has none."""
+    return (
+        Source(format="codex", root=str(codex_home(environ))),
+        Source(format="claude-code", root=str(claude_home(environ))),
+    )
+
+
 def load_settings(
     *, home: Path | None = None, root: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Settings:
@@ -368,7 +383,7 @@ def load_settings(
     memories = clamp(parsed.memories)
     if root is not None:
         memories = msgspec.structs.replace(memories, root=str(root.absolute()))
-    sources = parsed.sources or (Source(format="codex", root=str(codex_home(environ))),)
+    sources = parsed.sources or default_sources(environ)
     return Settings(home=home, memories=memories, providers=parsed.providers, sources=sources)
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents import codex
+from stillroom.rollouts.agents import claude_code, codex
 from stillroom.rollouts.found import Discovery
 from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.thread import FileStamp, Thread
@@ -34,7 +34,7 @@ class Reader(Protocol):
         """The items of the session stored at `path`. Raises `RolloutError` if it can't be opened."""
 
 
-READERS: Mapping[str, Reader] = MappingProxyType({reader.AGENT: reader for reader in (codex,)})
+READERS: Mapping[str, Reader] = MappingProxyType({reader.AGENT: reader for reader in (codex, claude_code)})
 """By agent."""
 
 

@@ -13,7 +13,7 @@ Speaker = Literal["user", "assistant", "agent", "harness"]
 """`agent`: another agent's message; `harness`: text that the client put in a user message."""
 
 _HARNESS = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|hook_[a-z_]+|user_shell_command|rollout_budget"
+    r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|hook_[a-z_]+|user_shell_command|rollout_budget|superseded_message"
     r"|system-reminder|permissions|collaboration_mode|apps_instructions|skills_instructions|skill)\b"
     r"|# AGENTS\.md instructions)",
     re.IGNORECASE,

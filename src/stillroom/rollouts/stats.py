@@ -25,6 +25,10 @@ class ReadStats:
     images: int = 0
     #: Kinds of lines and items that this version does not know.
     unknown: dict[str, int] = field(default_factory=dict)
+    #: Records of known kinds that are not part of the talk, by reason.
+    dropped: dict[str, int] = field(default_factory=dict)
+    #: Messages of the user that they took back.
+    superseded: int = 0
     #: From the last `session_meta` line that has one.
     memory_mode: MemoryMode | None = None
     last_cwd: str | None = None
@@ -38,3 +42,7 @@ class ReadStats:
         kind = kind[:80]
         if kind in self.unknown or len(self.unknown) < 100:
             self.unknown[kind] = self.unknown.get(kind, 0) + 1
+
+    def drop(self, reason: str) -> None:
+        """Remember that a record was left out; the reasons are a handful of words of the reader's."""
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1

@@ -1,0 +1,199 @@
+"""Find Claude Code's threads: one file a session, one a sub-agent; one that has not changed is not opened."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
+from stillroom.rollouts.agents.claude_code_branches import inherited, superseded
+from stillroom.rollouts.agents.claude_code_items import Records
+from stillroom.rollouts.agents.claude_code_traits import Traits, read_tail
+from stillroom.rollouts.batches import read_batches
+from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
+from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.speech import first_words, preview_text
+from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.stream import ItemStream, open_stream
+from stillroom.thread import FileStamp, Thread
+
+AGENT = "claude-code"
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_SESSION = re.compile(rf"({_UUID})\.jsonl")
+_SUB_AGENT = re.compile(r"(agent-[\w-]{1,100})\.jsonl", re.ASCII)
+_FOLDER = re.compile(_UUID)
+# Workflows keep their agents' files two folders deeper.
+_DEPTH = 3
+_MAX_DESCRIPTION_BYTES = 64 * 1024
+
+
+class _File(NamedTuple):
+    mtime_ns: int
+    size: int
+    path: Path
+    #: The session in whose folder a sub-agent's file lies; older clients lay it beside the sessions.
+    parent: str | None
+
+
+class _Described(msgspec.Struct, rename="camel"):
+    """What stands beside a sub-agent's file."""
+
+    agent_type: str = ""
+    description: str = ""
+
+
+def discover(
+    home: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
+) -> Iterator[Discovery]:
+    """Look at every session and sub-agent under `home`, oldest first; `known` are the stamps by path."""
+    files: list[_File] = []
+    for project in _entries(home.absolute() / "projects"):
+        try:
+            files += _files(project.path, None, _DEPTH)
+        except OSError as error:
+            yield Broken(project.path, f"`{project.path}` can't be looked at: {error.strerror}")
+    for file in sorted(files):
+        path = str(file.path)
+        stamp = known.get(path)
+        if stamp is not None and (stamp.size, stamp.mtime_ns) == (file.size, file.mtime_ns):
+            yield Unchanged(path)
+            continue
+        try:
+            yield _look(file, max_line_bytes, reading)
+        except RolloutError as error:
+            yield Broken(path, str(error))
+        except OSError as error:
+            yield Broken(path, f"`{path}` can't be read: {error.strerror}")
+
+
+def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
+    """All that is known of a session stands in its file."""
+    del home, stored
+    yield from ()
+
+
+def open_items(
+    path: Path, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream[Records]:
+    """Open a session or a sub-agent's file. Raises `RolloutError` if it can't be opened, or is no file.
+
+    What an earlier session holds too is left out, and what its user took back is marked; with `stop_after_bytes`
+    neither is looked for, and the iteration ends after the line that passes that mark.
+    """
+    of_agent = _SUB_AGENT.fullmatch(path.name) is not None
+    records = Records(ReadStats(), of_agent=of_agent, reading=reading)
+    if not of_agent and stop_after_bytes is None:
+        try:
+            records = Records(
+                ReadStats(),
+                superseded=superseded(path, max_line_bytes=max_line_bytes, reading=reading),
+                inherited=inherited(path, max_line_bytes=max_line_bytes, reading=reading),
+                reading=reading,
+            )
+        except OSError as error:
+            raise RolloutError(f"`{path}` can't be read: {error.strerror}") from error
+    return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
+
+
+def _files(folder: str, parent: str | None, depth: int) -> Iterator[_File]:
+    for entry in _entries(folder):
+        try:
+            if _SUB_AGENT.fullmatch(entry.name) or (parent is None and _SESSION.fullmatch(entry.name)):
+                if entry.is_file():
+                    status = entry.stat()
+                    yield _File(status.st_mtime_ns, status.st_size, Path(entry.path), parent)
+            elif parent is not None:
+                if depth and entry.is_dir(follow_symlinks=False):
+                    yield from _files(entry.path, parent, depth - 1)
+            elif _FOLDER.fullmatch(entry.name):
+                yield from _files(os.path.join(entry.path, "subagents"), entry.name, depth)  # noqa: PTH118
+        except FileNotFoundError:  # gone since it was listed
+            continue
+
+
+def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
+    """What is no folder has no entries."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _look(file: _File, max_line_bytes: int, reading: Reading) -> Discovery:
+    path = str(file.path)
+    traits, preview, stats = _read_head(file.path, max_line_bytes, reading)
+    tail, offset = read_tail(file.path, size=file.size, max_line_bytes=max_line_bytes, reading=reading)
+    if not traits.kinds and not tail.kinds:
+        return Broken(path, f"`{path}` can't be used: {stats.broken or 'it has no complete record'}")
+    is_agent = _SUB_AGENT.fullmatch(file.path.name) is not None
+    parent = (file.parent or traits.session_id) if is_agent else None
+    described = _described(file.path) if is_agent else _Described()
+    mtime_ms = file.mtime_ns // 1_000_000
+    created = traits.first_ms or tail.first_ms or mtime_ms
+    title = described.description or tail.title or traits.title
+    thread = Thread(
+        thread_id=f"{parent}:{file.path.stem}" if parent else file.path.stem,
+        agent=AGENT,
+        rollout_path=path,
+        source=_source(traits, tail, described.agent_type or "other" if is_agent else None),
+        cwd=traits.cwd or tail.cwd or "",
+        created_at_ms=created,
+        updated_at_ms=max(tail.last_ms or mtime_ms, created),
+        title=preview_text(title, max_chars=reading.preview_chars),
+        preview=preview,
+        parent_thread_id=parent,
+        git_branch=tail.branch or traits.branch,
+        cli_version=tail.version or traits.version,
+    )
+    return Found(thread, FileStamp(size=file.size, mtime_ns=file.mtime_ns, offset=offset))
+
+
+def _read_head(path: Path, max_line_bytes: int, reading: Reading) -> tuple[Traits, str, ReadStats]:
+    """What the first bytes tell, down to the first words of the user if they are not too far away.
+
+    In a sub-agent's file no user speaks, and its first line tells all.
+    """
+    of_agent = _SUB_AGENT.fullmatch(path.name) is not None
+    traits, stats = Traits(), ReadStats()
+    records = Records(ReadStats(), of_agent=of_agent, reading=reading)
+    with open_stored(path, reading=reading) as file:
+        for lines in read_batches(
+            file,
+            stats,
+            max_line_bytes=max_line_bytes,
+            stop_after_bytes=0 if of_agent else reading.long_head_bytes,
+            wanted=records.may_matter,
+            reading=reading,
+        ):
+            for line in lines:
+                if stats.bytes <= reading.head_bytes:
+                    traits.learn(line)
+                elif b'"user"' not in line:
+                    continue
+                for item in records.items([line], 0):
+                    if words := first_words(item, max_chars=reading.preview_chars):
+                        return traits, words, stats
+    return traits, "", stats
+
+
+def _source(head: Traits, tail: Traits, agent_type: str | None) -> str:
+    """How the session was started, in Codex's words. A session that was ever a person's is one."""
+    if agent_type is not None:
+        return msgspec.json.encode({"subagent": agent_type}).decode()
+    sources = [traits.source for traits in (tail, head) if traits.source]
+    return next((source for source in sources if source != "exec"), sources[0] if sources else "cli")
+
+
+def _described(path: Path) -> _Described:
+    try:
+        with open_stored(path.with_suffix(".meta.json")) as file:
+            return msgspec.json.decode(file.read(_MAX_DESCRIPTION_BYTES), type=_Described)
+    except (OSError, RolloutError, msgspec.DecodeError, UnicodeDecodeError):
+        return _Described()

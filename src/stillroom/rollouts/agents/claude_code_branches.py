@@ -1,0 +1,130 @@
+"""What a Claude Code session took over from others, and what its user took back; both show only in whole files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from stillroom.config import READING, Reading
+from stillroom.rollouts.agents.claude_code_items import spoken
+from stillroom.rollouts.agents.claude_code_record import Record, parse_record
+from stillroom.rollouts.agents.claude_code_speech import is_typed
+from stillroom.rollouts.batches import read_batches
+from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.stats import ReadStats
+
+_USER = b'"type":"user"'
+_RESULT = b'"type":"tool_result"'
+_UUID = re.compile(rb'"uuid":"([\w-]{1,80})"')
+_REQUESTED_BY = re.compile(rb'"requestSessionId":"([\w-]{1,80})"')
+_SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
+# The first message of a session, and the session that it was forked from, stand in the first bytes.
+_HEAD_BYTES = 256 * 1024
+
+
+def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
+    """The prompts that the user went back behind, as hashes of their ids.
+
+    Whoever goes back writes a second prompt under the same parent; what was said from the first one on is left behind.
+    """
+    prompts: list[str] = []
+    under: dict[str, int] = {}
+    left: set[int] = set()
+    for line in _lines(path, max_line_bytes, reading):
+        if _USER not in line or _RESULT in line or (record := parse_record(line)) is None or not _is_prompt(record):
+            continue
+        if len(prompts) == reading.remembered_records:
+            break
+        first = under.setdefault(record.parent_uuid, len(prompts))
+        if record.uuid not in prompts[first:]:
+            left.update(hash(uuid) for uuid in prompts[first:])
+            under[record.parent_uuid] = len(prompts)
+            prompts.append(record.uuid)
+    return frozenset(left)
+
+
+def inherited(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
+    """The records that an earlier session holds too, as hashes of their ids.
+
+    A fork names the session that it came from in the answers that it copied. Older clients copy the whole session when
+    it is resumed, and say nothing: all of the earlier file then stands in the later one.
+    """
+    origin = _origin(path)
+    if origin is not None:
+        return frozenset(_uuids(origin, max_line_bytes, reading))
+    first = _first_prompt(path)
+    family = [other for other in _siblings(path) if first and _first_prompt(other) == first]
+    if not family:
+        return frozenset()
+    own = frozenset(_uuids(path, max_line_bytes, reading))
+    taken: set[int] = set()
+    for other in family:
+        theirs = frozenset(_uuids(other, max_line_bytes, reading))
+        # Of two equal files the one that comes first by its name keeps what both hold.
+        if theirs < own or (theirs == own and other.name < path.name):
+            taken |= theirs
+    return frozenset(taken)
+
+
+def _is_prompt(record: Record) -> bool:
+    if record.type != "user" or record.message is None or record.is_sidechain or not is_typed(record):
+        return False
+    if not isinstance(record.uuid, str) or not isinstance(record.parent_uuid, str):
+        return False
+    return any(words.who == "user" for words in spoken(record.message.content))
+
+
+def _lines(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[bytes]:
+    with open_stored(path, reading=reading) as file:
+        for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
+            yield from lines
+
+
+def _uuids(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[int]:
+    for line in _lines(path, max_line_bytes, reading):
+        for uuid in _UUID.findall(line):
+            yield hash(uuid.decode())
+
+
+def _siblings(path: Path) -> list[Path]:
+    try:
+        return [other for other in path.parent.iterdir() if _SESSION.fullmatch(other.name) and other.name != path.name]
+    except OSError:
+        return []
+
+
+def _origin(path: Path) -> Path | None:
+    match = _REQUESTED_BY.search(_head(path))
+    if match is None or match[1].decode() == path.stem:
+        return None
+    origin = path.with_name(match[1].decode() + ".jsonl")
+    return origin if _SESSION.fullmatch(origin.name) and origin.is_file() else None
+
+
+def _first_prompt(path: Path) -> str:
+    """The id of the first user record; "" where there is none in the first bytes."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ""
+    return _read_first_prompt(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=20_000)
+def _read_first_prompt(path: Path, size: int, mtime_ns: int) -> str:
+    """A backfill asks it of every file of a folder for every file of the folder."""
+    del size, mtime_ns
+    for line in _head(path).splitlines():
+        if _USER in line and (record := parse_record(line)) is not None and record.type == "user":
+            return record.uuid if isinstance(record.uuid, str) else ""
+    return ""
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with open_stored(path) as file:
+            return file.read(_HEAD_BYTES)
+    except OSError:
+        return b""

@@ -1,0 +1,218 @@
+"""Claude Code's tool calls and their results, as Codex records such calls and such results."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stillroom.rollouts.agents.claude_code_record import Block, Record, text_of
+from stillroom.rollouts.agents.claude_code_speech import without_scaffolding
+
+
+class Form(Enum):
+    """What kind of call it was: it tells how the result is to be read."""
+
+    SHELL = "shell"
+    PATCH = "patch"
+    QUESTION = "question"
+    OTHER = "other"
+
+
+class Called(NamedTuple):
+    """A call as an item."""
+
+    form: Form
+    type: str
+    raw: bytes
+
+
+class Returned(NamedTuple):
+    """A result as an item, with what the person said who refused the call."""
+
+    type: str
+    raw: bytes
+    refusal: str
+
+
+_SHELLS = frozenset({"Bash", "PowerShell"})
+_PATCHES = frozenset({"Edit", "MultiEdit", "Write"})
+_SEARCHES = frozenset({"WebSearch", "web_search"})
+_FETCHES = frozenset({"WebFetch", "web_fetch"})
+_QUESTION = "AskUserQuestion"
+
+_EXIT = re.compile(rb'"Exit code (-?\d{1,10})(?:\\n|(?="))')
+_BACKGROUND = b'"Command running in background with ID'
+# A search that finds nothing ends with 1, and the client calls that no error.
+_INTERPRETED = b'"returnCodeInterpretation":"'
+_INTERRUPTED = b'"interrupted":true'
+_REMINDER = b"<system-reminder>"
+_REFUSED = b'"User rejected tool use"'
+_REASONS = ("the user said:\n", "reason for the rejection: ")
+_AFTER_REASON = "\n\nNote: The user's next message"
+# What a reader of outputs takes for the client's header. A header ends where the output begins.
+_LIKE_A_HEADER = re.compile(rb"Exit code:|Process (?:exited|running) with")
+_HEADER_BYTES = 2000
+
+
+class _Edit(msgspec.Struct):
+    old_string: str = ""
+    new_string: str = ""
+
+
+class _File(msgspec.Struct):
+    file_path: str = ""
+    content: str | None = None
+    old_string: str = ""
+    new_string: str = ""
+    edits: list[_Edit] = []
+
+
+class _Web(msgspec.Struct):
+    query: str | None = None
+    url: str | None = None
+
+
+class _Answered(msgspec.Struct):
+    answers: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_file = msgspec.json.Decoder(_File)
+_web = msgspec.json.Decoder(_Web)
+_answered = msgspec.json.Decoder(_Answered)
+_blocks = msgspec.json.Decoder(list[Block])
+_encode = msgspec.json.Encoder().encode
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+def read_call(block: Block, record: Record) -> Called:
+    """The item that asks for what `block` asks for; nothing that a model wrote raises."""
+    name = block.name if isinstance(block.name, str) else ""
+    try:
+        if name in _PATCHES:
+            patch = _patch(_file.decode(block.input), record.cwd)
+            return Called(Form.PATCH, "custom_tool_call", _custom(block.id, "apply_patch", patch))
+        if name in _SEARCHES or name in _FETCHES:
+            return Called(Form.OTHER, "web_search_call", _web_call(block.id, _web.decode(block.input)))
+    except _UNREADABLE:
+        pass  # the call stays what it is
+    if name == _QUESTION:
+        return Called(Form.QUESTION, "function_call", _function(block, "request_user_input"))
+    form = Form.SHELL if name in _SHELLS else Form.OTHER
+    return Called(form, "function_call", _function(block, name))
+
+
+def read_result(block: Block, record: Record, form: Form | None) -> Returned:
+    """The item that holds a result, with the exit status that its text tells. `form` is None if the call is unknown."""
+    told = bytes(record.tool_use_result)
+    refused = told == _REFUSED or str(record.tool_denial_kind or "").startswith("user")
+    failed = bool(block.is_error) or refused
+    text = _text(bytes(block.content))
+    kind = "custom_tool_call_output" if form is Form.PATCH else "function_call_output"
+    if form is Form.QUESTION and not failed and (answers := _answers(record)) is not None:
+        return Returned(kind, _output(kind, block.tool_use_id, _encode(answers.decode())), "")
+    if form is Form.SHELL or (form is None and told.startswith(b'{"stdout":')):
+        code, text = _exit(text, told, failed=failed)
+        if code is not None:
+            return Returned(
+                kind, _output(kind, block.tool_use_id, b'"Exit code: %d\\nOutput:\\n%s' % (code, text[1:])), ""
+            )
+        failed = failed or _INTERRUPTED in told
+    if _LIKE_A_HEADER.search(text, 0, _HEADER_BYTES):
+        text = b'"Output:\\n' + text[1:]
+    success = b"null" if text.startswith(_BACKGROUND) else b"false" if failed else b"true"
+    output = b'{"content":%s,"success":%s}' % (text, success)
+    return Returned(kind, _output(kind, block.tool_use_id, output), _reason(text) if refused else "")
+
+
+def size_note(block: Block) -> str:
+    """What stands for a block of data that tells a model nothing."""
+    return f"[{block.type} omitted: {len(bytes(block.source))} bytes]"
+
+
+# --- calls
+
+
+def _function(block: Block, name: str) -> bytes:
+    arguments = bytes(block.input).decode("utf-8", "replace")
+    return _encode({"type": "function_call", "name": name, "arguments": arguments, "call_id": block.id})
+
+
+def _custom(call_id: Any, name: str, text: str) -> bytes:  # an id is whatever the file holds
+    return _encode({"type": "custom_tool_call", "name": name, "input": text, "call_id": call_id, "status": "completed"})
+
+
+def _web_call(call_id: Any, web: _Web) -> bytes:
+    action = {"type": "open_page", "url": web.url} if web.query is None else {"type": "search", "query": web.query}
+    return _encode({"type": "web_search_call", "call_id": call_id, "status": "completed", "action": action})
+
+
+def _patch(file: _File, cwd: Any) -> str:
+    """The edit as the patch that Codex would have been asked to apply, its path relative to the folder."""
+    path = file.file_path
+    if isinstance(cwd, str) and cwd and path.startswith(cwd.rstrip("/") + "/"):
+        path = path[len(cwd.rstrip("/")) + 1 :]
+    lines = ["*** Begin Patch"]
+    if file.content is not None:
+        lines += [f"*** Add File: {path}", *_marked("+", file.content)]
+    else:
+        lines.append(f"*** Update File: {path}")
+        for edit in file.edits or [_Edit(file.old_string, file.new_string)]:
+            lines += ["@@", *_marked("-", edit.old_string), *_marked("+", edit.new_string)]
+    return "\n".join([*lines, "*** End Patch"])
+
+
+def _marked(mark: str, text: str) -> list[str]:
+    return [mark + line for line in text.split("\n")] if text else []
+
+
+# --- results
+
+
+def _output(kind: str, call_id: Any, output: bytes) -> bytes:
+    return b'{"type":"%s","call_id":%s,"output":%s}' % (kind.encode(), _encode(call_id), output)
+
+
+def _text(content: bytes) -> bytes:
+    """A result's text, as a JSON string, without the client's reminders."""
+    if not content.startswith(b'"'):
+        try:
+            parts = _blocks.decode(content) if content.startswith(b"[") else []
+        except _UNREADABLE:
+            return _encode(content.decode("utf-8", "replace"))
+        texts = [text_of(part.text) if part.type == "text" else size_note(part) for part in parts]
+        content = _encode("\n".join(texts))
+    if _REMINDER in content:
+        content = _encode(without_scaffolding(msgspec.json.decode(content, type=str)).rstrip())
+    return content
+
+
+def _exit(text: bytes, told: bytes, *, failed: bool) -> tuple[int | None, bytes]:
+    """How a shell command ended, and its output without the client's line about it."""
+    if failed:
+        if match := _EXIT.match(text):
+            return int(match[1]), b'"' + text[match.end() :]
+        return None, text
+    if text.startswith(_BACKGROUND) or _INTERRUPTED in told:
+        return None, text
+    return (1 if _INTERPRETED in told else 0), text
+
+
+def _answers(record: Record) -> bytes | None:
+    """What a person chose, in the form of Codex's tool that asks people."""
+    try:
+        answers = bytes(_answered.decode(record.tool_use_result).answers)
+    except _UNREADABLE:
+        return None
+    return b'{"answers":%s}' % answers if answers != b"null" else None
+
+
+def _reason(text: bytes) -> str:
+    """Why a person refused a call, in their words; "" if they only refused it."""
+    said = msgspec.json.decode(text, type=str)
+    for opening in _REASONS:
+        if opening in said:
+            return said.partition(opening)[2].partition(_AFTER_REASON)[0].strip()
+    return ""

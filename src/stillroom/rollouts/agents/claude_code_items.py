@@ -1,0 +1,304 @@
+"""The lines of a Claude Code session as the items that memory keeps, each message once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Set
+from typing import NamedTuple
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.rollouts.agents.claude_code_calls import Form, read_call, read_result, size_note
+from stillroom.rollouts.agents.claude_code_record import (
+    ATTACHMENTS,
+    BOOKKEEPING,
+    QUEUED,
+    SYSTEM,
+    Block,
+    Record,
+    is_passed_over,
+    parse_record,
+    text_of,
+)
+from stillroom.rollouts.agents.claude_code_speech import Words, is_typed, read_words
+from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean
+from stillroom.rollouts.item import Item
+from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.timestamps import parse_timestamp
+
+# Calls whose result may still come; a client has a handful at a time.
+_PENDING_CALLS = 1000
+# Prompts typed while the assistant worked, of which the client may write a second record.
+_QUEUED_PROMPTS = 8
+# Blocks that are known and hold nothing for memory.
+_PASSED_OVER = frozenset(
+    {"thinking", "redacted_thinking", "web_search_tool_result", "web_fetch_tool_result", "fallback"}
+)
+_CALLS = frozenset({"tool_use", "server_tool_use"})
+_DATA = frozenset({"image", "document"})
+_SUPERSEDED = (
+    '<superseded_message reason="the user went back and wrote another message in its place;'
+    ' what follows, up to their next message, was left behind">\n%s\n</superseded_message>'
+)
+_encode = msgspec.json.Encoder().encode
+
+
+class Made(NamedTuple):
+    """An item, but for when and where it stood."""
+
+    type: str
+    role: str | None
+    raw: bytes
+
+
+class Records:
+    """Decodes the lines of one file, in their order, and counts into `stats`. Nothing that a line holds raises.
+
+    `superseded` are the ids of messages that the user took back, `inherited` those of records that an earlier session
+    holds already. In the file `of_agent` the prompts are another agent's.
+    """
+
+    def __init__(
+        self,
+        stats: ReadStats,
+        *,
+        of_agent: bool = False,
+        superseded: Set[int] = frozenset(),
+        inherited: Set[int] = frozenset(),
+        reading: Reading = READING,
+    ) -> None:
+        self.stats = stats
+        self._of_agent = of_agent
+        self._superseded = superseded
+        self._seen = set(inherited)
+        self._max_seen = len(inherited) + reading.remembered_records
+        self._forms: dict[str, Form] = {}
+        self._queued: deque[str] = deque(maxlen=_QUEUED_PROMPTS)
+
+    def items(self, lines: list[bytes], line_no: int) -> Iterator[Item]:
+        """The items of `lines`, of which the first has the number `line_no`."""
+        for number, line in enumerate(lines, line_no):
+            record = self._record(line)
+            if record is None:
+                continue
+            made = self._made(record)
+            if made:
+                time = parse_timestamp(record.timestamp.encode()) if isinstance(record.timestamp, str) else None
+                self.stats.kept += len(made)
+                for kind, role, raw in made:
+                    yield Item(kind, role, raw, time, number)
+
+    def joined(self, lines: list[bytes]) -> bytes:
+        """The same items, but only their `raw`, with commas between."""
+        texts: list[bytes] = []
+        for line in lines:
+            if (record := self._record(line)) is not None:
+                texts += [raw for _, _, raw in self._made(record)]
+        self.stats.kept += len(texts)
+        return b",".join(texts)
+
+    def may_matter(self, beginning: bytes) -> bool:
+        """False only if the first bytes of a line say that it holds nothing for memory."""
+        return not is_passed_over(beginning)
+
+    def _record(self, line: bytes) -> Record | None:
+        """The record that a line holds, if memory may keep something of it and it was not here before."""
+        if is_passed_over(line):
+            if line[-2:] != b"}\n" and not line.rstrip().endswith(b"}"):
+                self._count_bad()
+            return None
+        if not line or line.isspace():
+            return None
+        record = parse_record(line)
+        if record is None:
+            self._count_bad()
+            return None
+        if isinstance(record.uuid, str) and not self._is_new(record.uuid):
+            self.stats.drop("seen before")
+            return None
+        return record
+
+    def _made(self, record: Record) -> list[Made]:
+        match record.type:
+            case "assistant":
+                if self._is_of_another(record):
+                    return []
+                return self._finished(self._answer(record))
+            case "user":
+                if self._is_of_another(record):
+                    return []
+                return self._finished(self._user(record))
+            case "attachment":
+                return self._finished(self._attached(record))
+            case "system":
+                if record.subtype not in SYSTEM:
+                    self.stats.count_unknown(f"system/{record.subtype}")
+            case kind:
+                if kind not in BOOKKEEPING:
+                    self.stats.count_unknown(str(kind))
+        return []
+
+    def _is_of_another(self, record: Record) -> bool:
+        """Older clients write the talk with a sub-agent into the session's own file."""
+        if record.is_sidechain and not self._of_agent:
+            self.stats.drop("sub-agent")
+            return True
+        return False
+
+    # --- assistant
+
+    def _answer(self, record: Record) -> Iterator[Made]:
+        message = record.message
+        if message is None or record.is_api_error_message or message.model == "<synthetic>":
+            self.stats.drop("written by the client")
+            return
+        if isinstance(message.content, str):
+            if message.content.strip():
+                yield _said_by_assistant(_encode(message.content))
+            return
+        for block in message.content:
+            if block.type == "text":
+                raw = bytes(block.text)
+                if raw.startswith(b'"') and (len(raw) > 100 or text_of(block.text).strip()):
+                    yield _said_by_assistant(raw)
+            elif block.type in _CALLS:
+                yield from self._call(block, record)
+            elif block.type not in _PASSED_OVER:
+                self.stats.count_unknown(f"assistant/{block.type}")
+
+    def _call(self, block: Block, record: Record) -> Iterator[Made]:
+        if not isinstance(block.id, str) or not self._is_new(f"call {block.id}"):
+            self.stats.drop("seen before")
+            return
+        called = read_call(block, record)
+        self._forms[block.id] = called.form
+        if len(self._forms) > _PENDING_CALLS:
+            del self._forms[next(iter(self._forms))]
+        yield Made(called.type, None, called.raw)
+
+    # --- user
+
+    def _user(self, record: Record) -> Iterator[Made]:
+        content = record.message.content if record.message is not None else ""
+        if isinstance(content, list) and any(block.type == "tool_result" for block in content):
+            for block in content:
+                if block.type == "tool_result":
+                    yield from self._result(block, record)
+                else:
+                    self.stats.drop("beside a result")
+            return
+        if record.is_compact_summary:
+            self.stats.drop("compaction summary")
+        elif record.is_meta:
+            self.stats.drop("written by the client")
+        else:
+            yield from self._prompt(record, content)
+
+    def _prompt(self, record: Record, content: list[Block] | str) -> Iterator[Made]:
+        said = list(spoken(content))
+        parts = [words.text for words in said if self._is_kept(words, record)]
+        others = [words.text for words in said if self._is_of_agent(words)]
+        yield from map(_said_by_agent, others)
+        if not parts:
+            if not others:
+                self.stats.drop("nothing said")
+            return
+        if parts[0] in self._queued:
+            self._queued.remove(parts[0])
+            self.stats.drop("seen before")
+            return
+        if hash(record.uuid) in self._superseded:
+            parts = [_SUPERSEDED % "\n".join(parts)]
+            self.stats.superseded += 1
+        images = [block for block in content if isinstance(block, Block) and block.type in _DATA]
+        self.stats.images += len(images)
+        yield _said_by_user(parts + [size_note(block) for block in images])
+
+    def _result(self, block: Block, record: Record) -> Iterator[Made]:
+        called = block.tool_use_id
+        if not isinstance(called, str) or not self._is_new(f"result {called}"):
+            self.stats.drop("seen before")
+            return
+        result = read_result(block, record, self._forms.pop(called, None))
+        yield Made(result.type, None, result.raw)
+        if result.refusal:
+            yield _said_by_agent(result.refusal) if self._of_agent else _said_by_user([result.refusal])
+
+    def _attached(self, record: Record) -> Iterator[Made]:
+        """A prompt that was typed while the assistant worked is kept beside the talk."""
+        attachment = record.attachment
+        kind = attachment.type if attachment is not None else None
+        if attachment is None or kind != QUEUED:
+            if kind not in ATTACHMENTS:
+                self.stats.count_unknown(f"attachment/{kind}")
+            return
+        if self._is_of_another(record):
+            return
+        for words in spoken(attachment.prompt):
+            if self._is_of_agent(words):
+                yield _said_by_agent(words.text)
+            elif self._is_kept(words, record):
+                self._queued.append(words.text)
+                yield _said_by_user([words.text])
+
+    # --- both
+
+    def _is_of_agent(self, words: Words) -> bool:
+        """In a sub-agent's file what would be a person's words is the task that another agent gave."""
+        return words.who == "agent" or (words.who == "user" and self._of_agent)
+
+    def _is_kept(self, words: Words, record: Record) -> bool:
+        return not self._is_of_agent(words) and (words.who == "harness" or is_typed(record))
+
+    def _finished(self, made: Iterator[Made]) -> list[Made]:
+        """Without the memory that was shown to the session, and without inline images."""
+        finished: list[Made] = []
+        for item in made:
+            if MEMORY_TAG in item.raw or IMAGE_TAG in item.raw:
+                try:
+                    cleaned, images = clean(item.raw, user=item.role == "user")
+                except (msgspec.DecodeError, RecursionError):
+                    self._count_bad()
+                    continue
+                self.stats.images += images
+                if cleaned is None:
+                    continue
+                item = item._replace(raw=cleaned)
+            finished.append(item)
+        return finished
+
+    def _is_new(self, key: str) -> bool:
+        number = hash(key)
+        if number in self._seen:
+            return False
+        if len(self._seen) < self._max_seen:
+            self._seen.add(number)
+        return True
+
+    def _count_bad(self) -> None:
+        if not self.stats.torn:
+            self.stats.bad_lines += 1
+
+
+def spoken(content: list[Block] | str) -> Iterator[Words]:
+    """What is said in the content of a prompt, and by whom."""
+    for text in [content] if isinstance(content, str) else [text_of(block.text) for block in content]:
+        if text and (words := read_words(text)) is not None:
+            yield words
+
+
+def _said_by_assistant(text: bytes) -> Made:
+    raw = b'{"type":"message","role":"assistant","content":[{"type":"output_text","text":%s}]}' % text
+    return Made("message", "assistant", raw)
+
+
+def _said_by_user(texts: list[str]) -> Made:
+    content = [{"type": "input_text", "text": text} for text in texts]
+    return Made("message", "user", _encode({"type": "message", "role": "user", "content": content}))
+
+
+def _said_by_agent(text: str) -> Made:
+    """A message between agents: it tells what another agent wanted or found, never what the user said."""
+    content = [{"type": "input_text", "text": text}]
+    return Made("agent_message", None, _encode({"type": "agent_message", "content": content}))

@@ -1,0 +1,182 @@
+"""One line of a Claude Code session: which kinds there are, and the fields that Stillroom looks at."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+#: The client's bookkeeping: nothing in it was said or done. The requests among it repeat the whole session.
+BOOKKEEPING = frozenset(
+    {
+        "agent-color",
+        "agent-name",
+        "agent-setting",
+        "ai-title",
+        "api-request",
+        "api-request-blob",
+        "api-request-shape",
+        "atis-latch",
+        "content-replacement",
+        "cost-state",
+        "custom-title",
+        "file-history-delta",
+        "file-history-snapshot",
+        "fork-context-ref",
+        "last-prompt",
+        "mode",
+        "permission-mode",
+        "pr-link",
+        "progress",
+        "queue-operation",
+        "relocated",
+        "result",
+        "session-owner",
+        "started",
+        "summary",
+        "tag",
+        "tools-used",
+        "worktree-state",
+    }
+)
+
+#: What the client tells the model unasked. Of these only a queued prompt is somebody's words.
+ATTACHMENTS = frozenset(
+    {
+        "agent_listing_delta",
+        "auto_mode",
+        "command_permissions",
+        "date",
+        "deferred_tools_delta",
+        "environment",
+        "file",
+        "hook_additional_context",
+        "hook_blocking_error",
+        "hook_success",
+        "instructions",
+        "invoked_skills",
+        "model",
+        "prompt_snapshot",
+        "remote_session_change",
+        "session_context",
+        "skill_listing",
+        "task_reminder",
+    }
+)
+QUEUED = "queued_command"
+
+SYSTEM = frozenset(
+    {
+        "api_error",
+        "away_summary",
+        "compact_boundary",
+        "informational",
+        "local_command",
+        "stop_hook_summary",
+        "turn_duration",
+    }
+)
+
+# The first bytes of most lines tell what they are.
+_START = re.compile(
+    rb'\{(?:"type":"(?P<kind>[\w-]{1,40})"'
+    rb'|"parentUuid":(?:null|"[\w-]{1,80}"),"isSidechain":(?:true|false),(?:"agentId":"[\w-]{1,80}",)?'
+    rb'"attachment":\{"type":"(?P<attachment>\w{1,40})")'
+)
+_KINDS = frozenset(kind.encode() for kind in BOOKKEEPING)
+_ATTACHMENTS = frozenset(kind.encode() for kind in ATTACHMENTS)
+# Python objects take up to fifty times the room of their text.
+_REPAIRED_BYTES = 1024 * 1024
+
+
+# A field of a strange type must spoil nothing else: everything is `Any` here, and looked at where it is used.
+class Block(msgspec.Struct, gc=False):
+    """A part of a message's content, of any kind."""
+
+    type: Any = None
+    text: msgspec.Raw = msgspec.Raw(b"null")
+    id: Any = None
+    name: Any = None
+    input: msgspec.Raw = msgspec.Raw(b"null")
+    tool_use_id: Any = None
+    content: msgspec.Raw = msgspec.Raw(b"null")
+    is_error: Any = None
+    source: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Message(msgspec.Struct, gc=False):
+    """What the provider's API calls a message."""
+
+    model: Any = None
+    content: list[Block] | str = ""
+
+
+class Attachment(msgspec.Struct, gc=False):
+    """What the client put beside the talk."""
+
+    type: Any = None
+    prompt: list[Block] | str = ""
+
+
+class Record(msgspec.Struct, rename="camel", gc=False):
+    """A line."""
+
+    type: Any = None
+    subtype: Any = None
+    uuid: Any = None
+    parent_uuid: Any = None
+    timestamp: Any = None
+    cwd: Any = None
+    message: Message | None = None
+    attachment: Attachment | None = None
+    is_sidechain: Any = None
+    is_meta: Any = None
+    is_compact_summary: Any = None
+    is_api_error_message: Any = None
+    origin: Any = None
+    prompt_source: Any = None
+    row_source: Any = None
+    tool_denial_kind: Any = None
+    tool_use_result: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_record = msgspec.json.Decoder(Record)
+
+
+def parse_record(line: bytes) -> Record | None:
+    """The line, read; None if it is none. Raises nothing."""
+    try:
+        return _record.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        repaired = _repaired(line)
+    try:
+        return _record.decode(repaired) if repaired is not None else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def is_passed_over(line: bytes) -> bool:
+    """True only of a line whose first bytes say that memory keeps nothing of it."""
+    start = _START.match(line)
+    return start is not None and (start["kind"] in _KINDS or start["attachment"] in _ATTACHMENTS)
+
+
+def text_of(raw: msgspec.Raw) -> str:
+    """A JSON string, decoded; "" for every other value."""
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+
+
+def _repaired(line: bytes) -> bytes | None:
+    """A second, more tolerant look: NULs of a crash, bare control characters, half surrogate pairs, broken UTF-8."""
+    if len(line) > _REPAIRED_BYTES:
+        return None
+    try:
+        value = json.loads(line.lstrip(b"\0").decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
