@@ -60,6 +60,8 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_unused_days: int = 30
     #: Threads whose last activity is older are not extracted (`--backfill` takes them).
     max_rollout_age_days: int = 10
+    #: A hook starts no pass sooner after the last one.
+    pass_interval_minutes: int = 15
     #: Threads taken in one pass, and jobs of phase 1 that may run at once on all processes.
     max_rollouts_per_startup: int = 2
     #: A thread counts as finished after so many hours without activity.
@@ -90,6 +92,7 @@ _CLAMPS: dict[str, tuple[int, int]] = {
     "max_raw_memories_for_consolidation": (1, 4096),
     "max_unused_days": (0, 365),
     "max_rollout_age_days": (0, 90),
+    "pass_interval_minutes": (1, 1440),
     "max_rollouts_per_startup": (1, 128),
     "min_rollout_idle_hours": (1, 48),
     "min_rate_limit_remaining_percent": (0, 100),

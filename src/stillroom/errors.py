@@ -2,6 +2,7 @@
 
     StillroomError
     ├── ConfigError             a setting can't be used
+    ├── SettingsRefused         an agent's settings file can't be changed, or should not be
     ├── StoreError              the state database
     │   ├── StoreUnavailable    it can't be opened, or stays locked
     │   └── NewerSchema         a newer Stillroom wrote it
@@ -47,6 +48,10 @@ class StillroomError(Exception):
 
 class ConfigError(StillroomError):
     """A setting has a value that can't be used."""
+
+
+class SettingsRefused(StillroomError):
+    """An agent's settings file can't be changed safely."""
 
 
 class StoreError(StillroomError):

@@ -27,6 +27,8 @@ app.command("stillroom.cli.run:run_command", name="run")
 app.command("stillroom.cli.folder:list_command", name="list")
 app.command("stillroom.cli.folder:read_command", name="read")
 app.command("stillroom.cli.folder:note_command", name="note")
+app.command("stillroom.integrations.commands:init_command", name="init")
+app.command("stillroom.integrations.commands:uninit_command", name="uninit")
 
 
 def run_command(tokens: Sequence[str]) -> int:
