@@ -22,7 +22,7 @@ from stillroom.errors import NewerSchema, StoreUnavailable
 APPLICATION_ID = 0x5374696C
 
 #: The file that brings a database from version N to N + 1, N being its place here.
-MIGRATIONS = ("schema.sql",)
+MIGRATIONS = ("schema.sql", "migrations/0002_repositories.sql")
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
@@ -124,7 +124,7 @@ class Database:
         try:
             # Read again under the lock: another process may have been first.
             for version in range(_version(db), len(MIGRATIONS)):
-                for statement in _statements(Path(__file__).with_name(MIGRATIONS[version]).read_text("utf-8")):
+                for statement in _statements((Path(__file__).parent / MIGRATIONS[version]).read_text("utf-8")):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {version + 1}")
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -441,3 +441,29 @@ SELECT at, report_json
 FROM passes
 ORDER BY pass_id DESC
 LIMIT :limit;
+
+-- list_folders --
+-- Every folder in which a thread ran, newest first, with the remote that the agent recorded, and what is known of it.
+SELECT
+    thread.cwd, max(thread.git_origin_url) AS git_origin_url, max(thread.updated_at_ms) AS updated_at_ms,
+    max(output.thread_id IS NOT NULL) AS has_output,
+    repository.cwd IS NOT NULL AS is_known, repository.place, repository.folder, repository.is_git, repository.remote,
+    repository.first_commit, repository.asked_at
+FROM threads AS thread
+LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
+LEFT JOIN repositories AS repository ON repository.cwd = thread.cwd
+GROUP BY thread.cwd
+ORDER BY updated_at_ms DESC
+LIMIT :limit;
+
+-- save_folder --
+-- What the folder is now.
+INSERT INTO repositories (cwd, place, folder, is_git, remote, first_commit, asked_at)
+VALUES (:cwd, :place, :folder, :is_git, :remote, :first_commit, :asked_at)
+ON CONFLICT (cwd) DO UPDATE SET
+    place = excluded.place,
+    folder = excluded.folder,
+    is_git = excluded.is_git,
+    remote = excluded.remote,
+    first_commit = excluded.first_commit,
+    asked_at = excluded.asked_at;

@@ -152,3 +152,29 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     at: int  #: seconds
     report_json: bytes
+
+
+class Checkout(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder was when it was last there: a work tree of some repository, or a plain folder."""
+
+    #: Git's common directory, which all worktrees share; without git the folder. "" if it was never seen here.
+    place: str
+    #: The top of the work tree; without git the folder itself.
+    folder: str
+    is_git: bool
+    remote: str | None = None
+    #: The oldest root commit; None: not known.
+    first_commit: str | None = None
+    #: When git was last asked for it, in seconds.
+    asked_at: int | None = None
+
+
+class Folder(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder in which threads ran."""
+
+    cwd: str
+    #: The remote that the agent recorded.
+    git_origin_url: str | None
+    #: Whether something was extracted of one of its threads.
+    has_output: bool
+    checkout: Checkout | None

@@ -14,10 +14,12 @@ from typing import Self
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
 from stillroom.spending import ModelCall
-from stillroom.store import consolidation, leases, ledger, stage1, threads
+from stillroom.store import consolidation, folders, leases, ledger, stage1, threads
 from stillroom.store.database import Database
 from stillroom.store.records import (
+    Checkout,
     ConsolidationClaimOutcome,
+    Folder,
     Job,
     PassRecord,
     RateLimitSnapshot,
@@ -121,6 +123,16 @@ class Store:
         with self._database.write() as db:
             threads.delete(db, thread_id, retries=_RETRIES, now=self._clock.now())
         self._database.erase_journal()
+
+    def folders(self, *, limit: int) -> list[Folder]:
+        """Every folder in which a thread ran, the newest first, with what is known of its project."""
+        with self._database.read() as db:
+            return folders.newest(db, limit=limit)
+
+    def save_folders(self, found: Sequence[tuple[str, Checkout]]) -> None:
+        """Keep what these folders are. Those that are not named stay as they are known."""
+        with self._database.write() as db:
+            folders.save(db, found)
 
     # Phase 1
 
