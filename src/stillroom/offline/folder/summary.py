@@ -12,7 +12,12 @@ from stillroom.offline.text import conflict
 from stillroom.offline.text.words import shorten
 
 VERSION = "v1"
+#: Where a line holds that ends with it in `(in …)`, as others end with names of projects.
+EVERYWHERE = "every project"
 _RECENT_DAYS = 3
+_PROFILE_PROJECTS = 8
+#: Two projects may share a habit; a wish that came up in three is the person's.
+_EVERYWHERE_FROM = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +62,15 @@ def summary(blocks: Sequence[Block], notes: Sequence[Note], room: Room, wanted: 
 def _profile(blocks: Sequence[Block]) -> list[str]:
     if not blocks:
         return ["Nothing is known of the user yet."]
-    names = ", ".join(f"{block.group.title} ({len(block.group.sessions)})" for block in blocks[:8])
-    return [f"Works with coding agents on: {names} (sessions remembered in parentheses)."]
+    counts = [(block.group.title, len(block.group.sessions)) for block in blocks[:_PROFILE_PROJECTS]]
+    return [
+        f"- {count} {'sessions are' if count > 1 else 'session is'} remembered (in {name})" for name, count in counts
+    ]
 
 
 def _preferences(blocks: Sequence[Block], room: Room) -> list[str]:
-    """Wishes of several repositories first, once; then group by group."""
+    """Wishes of several repositories first, once; then group by group. Each ends with the repositories where it holds:
+    a session elsewhere is not told of it. What was wished in several, and nowhere the opposite, holds everywhere."""
     shown: list[tuple[Line, list[str]]] = []
     for block in blocks:
         for line in block.of("preference"):
@@ -72,10 +80,16 @@ def _preferences(blocks: Sequence[Block], room: Room) -> list[str]:
             elif block.group.title not in known[1]:
                 known[1].append(block.group.title)
     shown.sort(key=lambda pair: -len(pair[1]) if len(pair[1]) > 1 else 0)
-    return [
-        f"- {shorten(_unscoped(line.render(with_history=False), titles), room.line_chars)} (in {', '.join(titles[:4])})"
-        for line, titles in shown
-    ]
+    found = []
+    for line, titles in shown:
+        text = shorten(_unscoped(line.render(with_history=False), titles), room.line_chars)
+        general = len(titles) >= _EVERYWHERE_FROM and not any(
+            conflict.supersedes(other.claim, line.claim) or conflict.supersedes(line.claim, other.claim)
+            for other, _ in shown
+            if other is not line
+        )
+        found.append(f"- {text} (in {EVERYWHERE if general else ', '.join(titles)})")
+    return found
 
 
 def _unscoped(text: str, titles: Sequence[str]) -> str:
@@ -93,7 +107,7 @@ def _tips(blocks: Sequence[Block], room: Room) -> list[str]:
         for block in blocks:
             failures = block.of("failure")
             if rank < len(failures):
-                found.append(f"- in {block.group.title}: {shorten(failures[rank].render(), room.line_chars)}")
+                found.append(f"- {shorten(failures[rank].render(), room.line_chars)} (in {block.group.title})")
     return found
 
 
