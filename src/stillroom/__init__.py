@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from stillroom.config import Settings, load_settings
     from stillroom.errors import StillroomError
     from stillroom.recall.citations import parse_memory_citation, strip_memory_citation

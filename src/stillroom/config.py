@@ -32,6 +32,7 @@ from stillroom.errors import ConfigError
 Effort = Literal["minimal", "low", "medium", "high"]
 ExtractionInput = Literal["string", "evidence"]
 JailChoice = Literal["auto", "bwrap", "landlock", "seatbelt", "files"]
+RecallScope = Literal["repository", "all"]
 RedactionStyle = Literal["typed", "codex"]
 ProviderKind = Literal["openai-responses", "openai-chat"]
 
@@ -84,6 +85,10 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     extraction_input: ExtractionInput = "string"
     #: Placeholders: `[REDACTED_SECRET:github_token]` (`typed`) or `[REDACTED_SECRET]` (`codex`).
     redaction: RedactionStyle = "typed"
+    #: Tokens of `memory_summary.md` that a session is given at its start; Codex's number.
+    summary_token_limit: int = 2500
+    #: Whose memory a session is given: its own `repository`'s and what holds everywhere, or `all`.
+    scope: RecallScope = "repository"
     #: How the tools of the consolidation agent are confined; `auto`: the best that the machine has.
     jail: JailChoice = "auto"
 
@@ -96,6 +101,7 @@ _CLAMPS: dict[str, tuple[int, int]] = {
     "max_rollouts_per_startup": (1, 128),
     "min_rollout_idle_hours": (1, 48),
     "min_rate_limit_remaining_percent": (0, 100),
+    "summary_token_limit": (100, 20_000),
     "extract_concurrency": (1, 64),
     "consolidation_concurrency": (1, 16),
 }
@@ -299,6 +305,21 @@ class Citing(msgspec.Struct, frozen=True, kw_only=True):
 CITING = Citing()
 
 
+class Recalling(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of the read path; no user needs to change them."""
+
+    #: A larger `memory_summary.md` is none: fifty times what a consolidation may write.
+    max_summary_bytes: int = 1024 * 1024
+    #: Folders of threads that a pass looks at, the newest ones: years of work in many worktrees.
+    max_folders: int = 5000
+    #: git walks all commits for the oldest: a second on a million of them with a commit graph, several without.
+    first_commit_timeout_seconds: float = 10
+    #: For all repositories of one pass; the rest is asked in the next.
+    first_commits_seconds: float = 20
+    #: A repository without a known first commit (empty, shallow, too slow) is asked again after a day.
+    ask_again_seconds: int = 24 * 3600
+
+
 class DatabaseLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the state database."""
 
@@ -323,6 +344,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     stage_one: StageOne = StageOne()
     stage_two: StageTwo = StageTwo()
     database_limits: DatabaseLimits = DatabaseLimits()
+    recalling: Recalling = Recalling()
 
     @property
     def root(self) -> Path:

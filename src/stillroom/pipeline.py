@@ -27,6 +27,7 @@ from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
 from stillroom.models import check_model
 from stillroom.progress import ProgressListener, silent
+from stillroom.recall.preparing import RecallReport, prepare_recall
 from stillroom.store import Store
 from stillroom.workspace.extensions import seed_instructions
 from stillroom.workspace.layout import LayoutReport, prepare_folder
@@ -77,6 +78,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     guard: GuardDecision | None = None
     extract: Phase1Report | None = None
     consolidate: Phase2Report | None = None
+    recall: RecallReport | None = None
     #: What is above was done all the same.
     stopped: Stopped | None = None
 
@@ -177,7 +179,9 @@ async def _pass(
         consolidated = await run_phase2(
             settings, store, clock, worker_id=worker_id, adopt=options.adopt, on_progress=on_progress
         )
-        return put(report, consolidate=consolidated)
+        report = put(report, consolidate=consolidated)
+        # 7. Have ready what the next session is told.
+        return put(report, recall=await asyncio.to_thread(prepare_recall, settings, store, clock))
     except (StoreError, WorkspaceError, OSError) as error:
         return _stopped(report, error)
 

@@ -29,6 +29,7 @@ app.command("stillroom.cli.folder:read_command", name="read")
 app.command("stillroom.cli.folder:note_command", name="note")
 app.command("stillroom.integrations.commands:init_command", name="init")
 app.command("stillroom.integrations.commands:uninit_command", name="uninit")
+app.command("stillroom.cli.recall:recall_command", name="recall")
 
 
 def run_command(tokens: Sequence[str]) -> int:

@@ -1,0 +1,80 @@
+"""`stillroom recall`: what a session is told at its start."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, assert_never
+
+import msgspec
+from cyclopts import Parameter
+
+from stillroom.cli.output import console, plain
+from stillroom.config import load_settings
+from stillroom.recall.instructions import Instructions, Nothing, instructions
+
+
+def recall_command(
+    *,
+    cwd: Path | None = None,
+    home: Path | None = None,
+    root: Path | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Print what a session in this folder is told of the memory when it starts.
+
+    Nothing is printed when there is nothing to tell: no memory yet, a summary that can't be used, or
+    `use_memories = false`. The reason is on stderr, and in the JSON.
+
+    ```
+    stillroom recall
+    stillroom recall --cwd ~/src/shop
+    stillroom recall --json | jq .left_out
+    ```
+
+    Parameters
+    ----------
+    cwd
+        Where the session runs. Default: the current folder.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    json
+        Print the text with what is known of it as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    told = instructions(settings, str((cwd or Path()).absolute()), keep=root is None)
+    if json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(_as_json(told)), indent=2).decode() + "\n")
+        return 0
+    match told:
+        case Instructions():
+            sys.stdout.write(told.text)
+        case Nothing():
+            console().print(plain(f"nothing is told to a session: {told.reason}"), markup=False)
+        case _:
+            assert_never(told)
+    return 0
+
+
+def _as_json(told: Instructions | Nothing) -> dict[str, object]:
+    if isinstance(told, Nothing):
+        return {"outcome": "nothing", "reason": told.reason}
+    left, repository = told.left_out, told.repository
+    return {
+        "outcome": "told",
+        "text": told.text,
+        "tokens": told.tokens,
+        "summary_tokens": told.summary_tokens,
+        "receipt": told.receipt,
+        "left_out": {
+            "lines_of_other_projects": left.other_lines,
+            "other_projects": left.other_projects,
+            "lines_without_room": left.no_room,
+            "bytes": left.bytes,
+        },
+        "version": told.version,
+        "root": told.root,
+        "repository": {"folder": repository.folder, "is_git": repository.is_git, "remote": repository.remote},
+    }

@@ -1,0 +1,128 @@
+"""Learns which projects the folders of threads are, while they are there to be looked at."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from stillroom.clock import Clock
+from stillroom.config import Recalling, Settings
+from stillroom.recall.objects import holds_commit
+from stillroom.recall.remotes import normalise_remote
+from stillroom.recall.repository import Repository, identify
+from stillroom.recall.scopes import KnownFolder
+from stillroom.store import Store
+from stillroom.store.records import Checkout, Folder
+
+_ENVIRONMENT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",  # a partial clone would ask its server
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
+
+
+def learn_folders(settings: Settings, store: Store, clock: Clock) -> int:
+    """Look at every new folder, and at those with memories again; how many are known now.
+
+    A folder that is gone keeps what is known of it. Git is asked for a repository's first commit once.
+    """
+    limits = settings.recalling
+    folders = [folder for folder in store.folders(limit=limits.max_folders) if os.path.isabs(folder.cwd)]
+    commits = _FirstCommits(folders, now=clock.now(), limits=limits)
+    found = [
+        (folder.cwd, checkout)
+        for folder in folders
+        if (folder.has_output or folder.checkout is None) and (checkout := _look(folder, commits)) != folder.checkout
+    ]
+    store.save_folders(found)
+    return len(folders)
+
+
+def known_folders(store: Store, *, limits: Recalling) -> list[KnownFolder]:
+    """The folders with memories, and the project of each; one that no pass has looked at is looked at now."""
+    return [
+        KnownFolder(folder.cwd, _repository(folder.checkout or _seen(folder)))
+        for folder in store.folders(limit=limits.max_folders)
+        if folder.has_output and os.path.isabs(folder.cwd)
+    ]
+
+
+def ask_first_commit(place: str, *, timeout_seconds: float) -> str | None:
+    """The oldest root commit of all that the repository's refs reach; None when git can't say, or it is shallow."""
+    if Path(place, "shallow").exists():
+        return None  # its oldest commit is where the history was cut
+    command = ["git", *_OPTIONS, f"--git-dir={place}", "rev-list", "--max-parents=0", "--timestamp", "--all"]
+    environment = {**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath)}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, timeout=timeout_seconds, cwd="/", check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode:
+        return None
+    return min(_roots(done.stdout.decode("ascii", "replace")), default=(0, None))[1]
+
+
+def _roots(text: str) -> Iterator[tuple[int, str]]:
+    for line in text.splitlines():
+        seconds, _, commit = line.partition(" ")
+        if seconds.isdigit() and commit:
+            yield int(seconds), commit
+
+
+class _FirstCommits:
+    """Asks git for each repository at most once, and for all together no longer than a pass may take."""
+
+    def __init__(self, folders: list[Folder], *, now: int, limits: Recalling) -> None:
+        self.now = now
+        self.limits = limits
+        self.until = time.monotonic() + limits.first_commits_seconds
+        self.known = {c.place: c for folder in folders if (c := folder.checkout) and c.is_git and c.place}
+
+    def complete(self, checkout: Checkout) -> Checkout:
+        known = self.known.get(checkout.place)
+        if known and known.first_commit and holds_commit(checkout.place, known.first_commit):
+            return msgspec.structs.replace(checkout, first_commit=known.first_commit, asked_at=known.asked_at)
+        asked_at = known.asked_at if known and not known.first_commit else None
+        if (asked_at is None or self.now - asked_at >= self.limits.ask_again_seconds) and time.monotonic() < self.until:
+            asked_at = self.now
+            commit = ask_first_commit(checkout.place, timeout_seconds=self.limits.first_commit_timeout_seconds)
+            checkout = msgspec.structs.replace(checkout, first_commit=commit)
+        self.known[checkout.place] = checkout = msgspec.structs.replace(checkout, asked_at=asked_at)
+        return checkout
+
+
+def _look(folder: Folder, commits: _FirstCommits) -> Checkout:
+    if folder.checkout and not Path(folder.cwd).is_dir():
+        return folder.checkout
+    checkout = _seen(folder)
+    return commits.complete(checkout) if checkout.is_git and checkout.place else checkout
+
+
+def _seen(folder: Folder) -> Checkout:
+    """What the folder is now. Of one that is gone the agent's record may say more than what is left around it."""
+    found = identify(folder.cwd)
+    remote = normalise_remote(folder.git_origin_url) if folder.git_origin_url else None
+    if not Path(folder.cwd).is_dir() and (not found.is_git or (remote and remote != found.remote)):
+        return Checkout(place="", folder=folder.cwd, is_git=remote is not None, remote=remote)
+    return Checkout(place=found.place, folder=found.folder, is_git=found.is_git, remote=found.remote)
+
+
+def _repository(checkout: Checkout) -> Repository:
+    return Repository(
+        place=checkout.place,
+        folder=checkout.folder,
+        is_git=checkout.is_git,
+        remote=checkout.remote,
+        first_commit=checkout.first_commit,
+    )

@@ -1,0 +1,194 @@
+"""What a session is told at its start: how to use the memory, round the part of the summary that is for it.
+
+`fast_instructions` answers from the prepared copy in a few milliseconds; it is what a hook calls, so nothing that is
+imported here costs more than `json`. `instructions` makes the copy first if need be.
+"""
+
+from __future__ import annotations
+
+import os
+
+from stillroom.recall.packing import pack
+from stillroom.recall.prepared import SUMMARY, Prepared, load, stamp_of
+from stillroom.recall.remotes import repository_name
+from stillroom.recall.repository import Repository, find_same, identify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stillroom.config import Settings
+    from stillroom.recall.packing import LeftOut, Tier
+
+TAG = "stillroom-memory"
+_BYTES_PER_TOKEN = 4
+_COMMIT_CHARS = 12
+
+
+class Instructions:
+    """What a session is told."""
+
+    __slots__ = ("left_out", "receipt", "repository", "root", "summary_tokens", "text", "tokens", "version")
+
+    def __init__(
+        self,
+        *,
+        text: str,
+        receipt: str,
+        summary_tokens: int,
+        left_out: LeftOut,
+        version: str,
+        root: str,
+        repository: Repository,
+    ) -> None:
+        #: All of it, inside `<stillroom-memory>`.
+        self.text = text
+        #: The line in it that says what was left out.
+        self.receipt = receipt
+        #: Of the whole text, at four bytes each.
+        self.tokens = -(-len(text.encode()) // _BYTES_PER_TOKEN)
+        #: Of the summary in it.
+        self.summary_tokens = summary_tokens
+        self.left_out = left_out
+        #: The commit of the memory folder's history at this moment; "" before the first consolidation.
+        self.version = version
+        self.root = root
+        #: The session's project.
+        self.repository = repository
+
+
+class Nothing:
+    """A session is told nothing, and why."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Stale:
+    """There is no prepared copy that still holds: `instructions` makes one."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+def fast_instructions(home: str, root: str | None, cwd: str) -> Instructions | Nothing | Stale:
+    """The instructions from the prepared copy under `home`. Reads a handful of small files and starts no process.
+
+    `root` is the memory folder where it is not the one of the settings.
+    """
+    config = stamp_of(f"{home}/config.toml")
+    prepared = load(home)
+    if prepared is None:
+        if config is None and stamp_of(f"{root or f'{home}/memories'}/{SUMMARY}") is None:
+            return Nothing("there is no memory yet")
+        return Stale("there is no prepared copy")
+    if prepared.config != config:
+        return Stale("`config.toml` was changed")
+    if root is not None and os.path.abspath(root) != prepared.root:
+        return Stale("the prepared copy is of another memory folder")
+    if prepared.is_off:
+        return compose(prepared, home=home, cwd=cwd)
+    if os.path.islink(prepared.root):
+        return Nothing("the memory folder is a link")
+    stamp = stamp_of(f"{prepared.root}/{SUMMARY}")
+    if stamp is None:
+        return Nothing("there is no memory yet")
+    if stamp != prepared.stamp:
+        return Stale(f"`{SUMMARY}` was changed")
+    return compose(prepared, home=home, cwd=cwd)
+
+
+def instructions(settings: Settings, cwd: str, *, keep: bool = True) -> Instructions | Nothing:
+    """The same, from the memory folder itself if no prepared copy holds; `keep` writes the copy for the next time."""
+    home, root = str(settings.home), str(settings.root)
+    fast = fast_instructions(home, root, cwd)
+    if not isinstance(fast, Stale):
+        return fast
+    from stillroom.recall.preparing import folders_if_any, make_ready, save_if_possible
+
+    ready = make_ready(settings, folders_if_any(settings))
+    if keep:
+        save_if_possible(settings, ready)
+    return compose(ready, home=home, cwd=cwd)
+
+
+def compose(prepared: Prepared, *, home: str, cwd: str) -> Instructions | Nothing:
+    """The instructions for a session in `cwd`."""
+    if prepared.nothing is not None:
+        return Nothing(prepared.nothing)
+    session = identify(cwd)
+    summary, left = pack(
+        prepared.lines,
+        _tiers(prepared, session),
+        limit_bytes=prepared.tokens * _BYTES_PER_TOKEN,
+        others_too=prepared.others_too,
+    )
+    if not summary:
+        return Nothing("the memory holds nothing for this project")
+    version = _version(home)
+    receipt = _receipt(left, version)
+    with open(os.path.join(os.path.dirname(__file__), "read_path.md"), encoding="utf-8") as file:
+        before, _, after = file.read().strip().partition("{{ summary }}")
+    before, after = before.replace("{{ root }}", prepared.root), after.replace("{{ receipt }}", receipt)
+    return Instructions(
+        text=f"<{TAG}>\n{before}{summary}{after}\n</{TAG}>\n",
+        receipt=receipt,
+        summary_tokens=-(-len(summary.encode()) // _BYTES_PER_TOKEN),
+        left_out=left,
+        version=version,
+        root=prepared.root,
+        repository=session,
+    )
+
+
+def _tiers(prepared: Prepared, session: Repository) -> Callable[[int], Tier]:
+    """Whose a scope is, seen from the session."""
+    mine = find_same(session, prepared.folders)
+    names = {_last(session.folder), repository_name(session.remote), session.remote or ""} - {""}
+
+    def tier(number: int) -> Tier:
+        known, labels, paths = prepared.scopes[number]
+        if known:
+            return "own" if mine.intersection(known) else "other"
+        inside = any(path == session.folder or path.startswith(f"{session.folder}/") for path in paths)
+        return "own" if inside or (not paths and names.intersection(labels)) else "other"
+
+    return tier
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2].casefold()
+
+
+def _receipt(left: LeftOut, version: str) -> str:
+    """What is not above, and how to get at it."""
+    told = []
+    if left.other_lines:
+        told.append(f"{_count(left.other_lines, 'line')} of {_count(left.other_projects, 'other project')}")
+    if left.no_room:
+        told.append(f"{_count(left.no_room, 'line')} for want of room")
+    of = f"version {version[:_COMMIT_CHARS]} of the memory" if version else "the memory"
+    if not told:
+        return f"This is the whole index of {of}; nothing was left out."
+    tokens = -(-left.bytes // _BYTES_PER_TOKEN)
+    return (
+        f"Left out of the index of {of}: {' and '.join(told)}, about {tokens:,} tokens. To read all of it: "
+        f"`stillroom read {SUMMARY}`, or the MCP tool `read` with that path."
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _version(home: str) -> str:
+    try:
+        with open(f"{home}/history.git/refs/heads/main", encoding="ascii") as file:
+            commit = file.read(100).strip()
+    except (OSError, ValueError):
+        return ""
+    return commit if commit.isalnum() else ""

@@ -1,0 +1,127 @@
+"""Chooses which lines of a summary a session is given: whole ones, its own project first. Imports nothing."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Literal
+
+    Tier = Literal["own", "global", "other"]
+
+HEADING, ITEM, MORE = "heading", "item", "more"
+_CUT = " … [cut]"
+
+
+class Line:
+    """One line of a summary; a fenced block counts as one."""
+
+    __slots__ = ("kind", "scope", "size", "text", "up")
+
+    def __init__(self, text: str, *, kind: str, up: int, scope: int) -> None:
+        self.text = text
+        #: `heading`, `item` (a bullet, the start of a paragraph), or `more` of the item before it.
+        self.kind = kind
+        #: The heading or item that this makes no sense without; -1: none.
+        self.up = up
+        #: Which of the scopes it is for; -1: for every project.
+        self.scope = scope
+        #: Bytes in the output, with line ends; a blank line stands above headings and paragraphs.
+        self.size = len(text.encode()) + (2 if kind == HEADING or (kind == ITEM and not is_bullet(text)) else 1)
+
+
+class LeftOut:
+    """What a session is not given. Headings are not counted."""
+
+    __slots__ = ("bytes", "no_room", "other_lines", "other_projects")
+
+    def __init__(self) -> None:
+        self.other_lines = 0
+        self.other_projects = 0
+        #: Lines that would have been given if there were room.
+        self.no_room = 0
+        self.bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.bytes)
+
+
+def is_bullet(text: str) -> bool:
+    """Whether a line is an entry of a list."""
+    return text.startswith(("- ", "* ", "+ ")) or text.partition(". ")[0].isdigit()
+
+
+def pack(
+    lines: Sequence[Line], tier_of: Callable[[int], Tier], *, limit_bytes: int, others_too: bool
+) -> tuple[str, LeftOut]:
+    """At most `limit_bytes` of the lines, in their order, each whole or not at all.
+
+    First what is the session's own, then what holds everywhere, then, if wanted, the rest; in each of the three the
+    summary's own order is the order of worth. A line that alone is over the limit is cut, and says so.
+    """
+    tiers = {scope: tier_of(scope) for scope in {line.scope for line in lines} - {-1}}
+    tiers[-1] = "global"
+    chosen: dict[int, str] = {}
+    left = LeftOut()
+    room = limit_bytes
+    wanted = ("own", "global", "other") if others_too else ("own", "global")
+    for tier in wanted:
+        for number, line in enumerate(lines):
+            if line.kind == HEADING or tiers[line.scope] != tier:
+                continue
+            chain = _chain(lines, number, chosen)
+            if chain is None:  # its item found no room
+                left.no_room += 1
+                left.bytes += line.size
+                continue
+            size = sum(lines[index].size for index in chain)
+            if size <= room:
+                chosen.update((index, lines[index].text) for index in chain)
+                room -= size
+                continue
+            left.no_room += 1
+            left.bytes += line.size
+            if line.size > limit_bytes and (cut := _cut(line, room - size + line.size)):
+                chosen.update((index, lines[index].text) for index in chain)
+                chosen[number] = cut
+                room = 0
+    others = set()
+    for line in lines:
+        if line.kind != HEADING and tiers[line.scope] not in wanted:
+            others.add(line.scope)
+            left.other_lines += 1
+            left.bytes += line.size
+    left.other_projects = len(others)
+    return _render(lines, chosen), left
+
+
+def _chain(lines: Sequence[Line], number: int, chosen: dict[int, str]) -> list[int] | None:
+    """The line and what above it is not chosen yet, top down. None if it continues an item that is not chosen."""
+    chain = [number]
+    line = lines[number]
+    while line.up >= 0 and line.up not in chosen:
+        if line.kind == MORE:
+            return None
+        chain.append(line.up)
+        line = lines[line.up]
+    return chain[::-1]
+
+
+def _cut(line: Line, room: int) -> str:
+    """As much of the line as fits with the mark; "" if that is next to nothing."""
+    keep = room - 2 - len(_CUT.encode())
+    text = line.text.partition("\n")[0].encode()[: max(keep, 0)].decode("utf-8", "ignore").rstrip()
+    return f"{text}{_CUT}" if len(text) > len(_CUT) else ""
+
+
+def _render(lines: Sequence[Line], chosen: dict[int, str]) -> str:
+    out: list[str] = []
+    for number in sorted(chosen):
+        line = lines[number]
+        if out and (line.kind == HEADING or (line.kind == ITEM and not is_bullet(line.text))):
+            out.append("")
+        out.append(chosen[number])
+    return "\n".join(out)
+
+
+__all__ = ["HEADING", "ITEM", "MORE", "LeftOut", "Line", "is_bullet", "pack"]

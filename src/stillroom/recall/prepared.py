@@ -1,0 +1,144 @@
+"""The summary, redacted and parsed ahead, in `recall.json`: what a session start reads. Imports nothing but `json`.
+
+It holds for as long as the summary, the settings and Stillroom itself are those that it was made with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from stillroom import __version__
+from stillroom.recall.packing import Line
+from stillroom.recall.repository import Repository
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+FILE = "recall.json"
+SUMMARY = "memory_summary.md"
+_FORMAT = 1
+
+Stamp = list[int] | None
+"""How a file looks: size, time, inode, device. None: it is not there."""
+
+
+class Prepared:
+    """A prepared copy."""
+
+    __slots__ = (
+        "config",
+        "folders",
+        "is_off",
+        "lines",
+        "made_by",
+        "nothing",
+        "others_too",
+        "root",
+        "scopes",
+        "stamp",
+        "tokens",
+    )
+
+    def __init__(
+        self,
+        *,
+        root: str,
+        stamp: Stamp,
+        config: Stamp,
+        nothing: str | None = None,
+        is_off: bool = False,
+        tokens: int = 0,
+        others_too: bool = False,
+        lines: list[Line] | None = None,
+        scopes: list[tuple[list[int], list[str], list[str]]] | None = None,
+        folders: list[Repository] | None = None,
+        made_by: str = __version__,
+    ) -> None:
+        self.root = root
+        #: Of the summary, and of `config.toml`, when they were read.
+        self.stamp = stamp
+        self.config = config
+        #: Why a session is told nothing.
+        self.nothing = nothing
+        #: By the settings, whatever the summary holds.
+        self.is_off = is_off
+        #: `summary_token_limit`, and whether `scope` is `all`.
+        self.tokens = tokens
+        self.others_too = others_too
+        self.lines = lines or []
+        #: For each scope of the lines: the projects by number, or the names and folders that it goes by.
+        self.scopes = scopes or []
+        self.folders = folders or []
+        self.made_by = made_by
+
+
+def stamp_of(path: str) -> Stamp:
+    """How the file looks; of a link, how the link does."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return stamp_from(status)
+
+
+def stamp_from(status: os.stat_result) -> Stamp:
+    """The same of a status."""
+    return [status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev]
+
+
+def load(home: str) -> Prepared | None:
+    """The prepared copy; None when there is none, or it is damaged or of another version."""
+    try:
+        with open(f"{home}/{FILE}", "rb") as file:
+            return decode(json.loads(file.read()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def decode(data: Mapping[str, Any]) -> Prepared | None:
+    """The opposite of `encode`. Raises the errors of a damaged mapping."""
+    if data["format"] != _FORMAT or data["made_by"] != __version__:
+        return None
+    lines = [Line(text, kind=kind, up=up, scope=scope) for kind, up, scope, text in data["lines"]]
+    folders = [
+        Repository(place=place, folder=folder, is_git=is_git, remote=remote, first_commit=commit)
+        for place, folder, is_git, remote, commit in data["folders"]
+    ]
+    others = {
+        key: data[key] for key in ("root", "stamp", "config", "nothing", "is_off", "tokens", "others_too", "scopes")
+    }
+    return Prepared(**others, lines=lines, folders=folders)
+
+
+def encode(prepared: Prepared) -> dict[str, object]:
+    """As JSON holds it."""
+    return {
+        "format": _FORMAT,
+        "made_by": prepared.made_by,
+        "root": prepared.root,
+        "stamp": prepared.stamp,
+        "config": prepared.config,
+        "nothing": prepared.nothing,
+        "is_off": prepared.is_off,
+        "tokens": prepared.tokens,
+        "others_too": prepared.others_too,
+        "scopes": prepared.scopes,
+        "folders": [[r.place, r.folder, r.is_git, r.remote, r.first_commit] for r in prepared.folders],
+        "lines": [[line.kind, line.up, line.scope, line.text] for line in prepared.lines],
+    }
+
+
+def save(home: str, prepared: Prepared) -> None:
+    """Write it, for its owner only; a reader sees the old copy or the new one. Raises `OSError`."""
+    temporary = f"{home}/.{FILE}.{os.urandom(6).hex()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            json.dump(encode(prepared), file, ensure_ascii=False)
+        os.replace(temporary, f"{home}/{FILE}")
+    except OSError:
+        os.unlink(temporary)
+        raise

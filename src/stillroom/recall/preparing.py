@@ -1,0 +1,123 @@
+"""Makes the prepared copy: read the summary, take secrets out, parse it, find out whose each line is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from stillroom.clock import Clock, SystemClock
+from stillroom.config import Settings
+from stillroom.errors import StoreError, WorkspaceError
+from stillroom.recall import prepared
+from stillroom.recall.folders import known_folders, learn_folders
+from stillroom.recall.packing import Line
+from stillroom.recall.prepared import SUMMARY, Prepared, Stamp, stamp_from, stamp_of
+from stillroom.recall.scopes import KnownFolder, resolve
+from stillroom.recall.summary import VERSION, harmless, parse
+from stillroom.rollouts.redact import redact
+from stillroom.store import Store
+from stillroom.workspace.tree import opened, read_file
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class RecallReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pass got ready for the sessions to come."""
+
+    #: Folders of threads whose project is known.
+    folders: int
+    #: Lines of the summary that a session may be given.
+    lines: int
+    #: Why there are none.
+    nothing: str | None = None
+
+
+def prepare_recall(settings: Settings, store: Store, clock: Clock) -> RecallReport:
+    """Learn the projects of all threads and write the prepared copy. Raises `StoreError` or `OSError`."""
+    known = learn_folders(settings, store, clock)
+    ready = make_ready(settings, known_folders(store, limits=settings.recalling))
+    prepared.save(str(settings.home), ready)
+    return RecallReport(folders=known, lines=len(ready.lines), nothing=ready.nothing)
+
+
+def make_ready(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
+    """The prepared copy of what is in the memory folder now; the reason in it when no session may be told of it."""
+    config = stamp_of(str(settings.home / "config.toml"))
+    root = str(settings.root)
+    for switch in ("enabled", "use_memories"):
+        if not getattr(settings.memories, switch):
+            return Prepared(root=root, config=config, stamp=None, nothing=f"`memories.{switch}` is false", is_off=True)
+    text, stamp = _read(settings)
+    if isinstance(text, _Nothing):
+        return Prepared(root=root, config=config, stamp=stamp, nothing=text.reason)
+    summary = parse(harmless(redact(text, style=settings.memories.redaction)))
+    found = resolve(summary, folders)
+    scopes = list(dict.fromkeys(scope for scope in found.scopes if scope is not None))
+    numbers = [-1 if scope is None else scopes.index(scope) for scope in found.scopes] + [-1]
+    lines = [Line(line.text, kind=line.kind, up=line.up, scope=numbers[line.scope]) for line in summary.lines]
+    return Prepared(
+        root=root,
+        config=config,
+        stamp=stamp,
+        nothing=None if any(line.kind != "heading" for line in lines) else f"`{SUMMARY}` is empty",
+        tokens=settings.memories.summary_token_limit,
+        others_too=settings.memories.scope == "all",
+        lines=lines,
+        scopes=[(list(scope.known), list(scope.names), list(scope.paths)) for scope in scopes],
+        folders=found.repositories,
+    )
+
+
+def folders_if_any(settings: Settings) -> list[KnownFolder]:
+    """The known folders, for whoever has no store open. A database that is not there, or not to be read, knows none."""
+    if not settings.database.is_file():
+        return []
+    try:
+        with Store.open(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
+            return known_folders(store, limits=settings.recalling)
+    except StoreError:
+        return []
+
+
+def save_if_possible(settings: Settings, ready: Prepared) -> None:
+    """Keep it for the next time. A home that is not there stays so, and one that can't be written costs only time."""
+    if settings.home.is_dir():
+        with contextlib.suppress(OSError):
+            prepared.save(str(settings.home), ready)
+
+
+class _Nothing(msgspec.Struct, frozen=True):
+    reason: str
+
+
+def _read(settings: Settings) -> tuple[str | _Nothing, Stamp]:
+    path = str(settings.root / SUMMARY)
+    most = settings.recalling.max_summary_bytes
+    try:
+        with opened(settings.root) as folder:
+            got = read_file(folder, SUMMARY, max_bytes=most)
+    except FileNotFoundError:
+        return _Nothing(f"there is no `{SUMMARY}`"), None
+    except WorkspaceError as error:
+        missing = not os.path.lexists(settings.root)
+        return _Nothing("there is no memory folder" if missing else str(error)), None
+    except OSError as error:  # a link among others
+        return _Nothing(f"`{SUMMARY}` can't be opened as a file: {error.strerror}"), stamp_of(path)
+    if got is None:
+        return _Nothing(f"`{SUMMARY}` is no regular file, or larger than {most} bytes"), stamp_of(path)
+    stamp = stamp_from(got.status)
+    try:
+        text = got.data.removeprefix(_BOM).decode("utf-8")
+    except UnicodeDecodeError:
+        return _Nothing(f"`{SUMMARY}` is not UTF-8"), stamp
+    if not text.strip():
+        return _Nothing(f"`{SUMMARY}` is empty"), stamp
+    if text.partition("\n")[0].strip() != VERSION:
+        return _Nothing(f"`{SUMMARY}` does not begin with `{VERSION}`; the next consolidation rebuilds it"), stamp
+    return text, stamp
+
+
+__all__ = ["RecallReport", "folders_if_any", "make_ready", "prepare_recall"]
