@@ -36,7 +36,12 @@ slow: $(READY)  ## the tests that take longer: kill at every step, many processe
 	@$(BIN)/python -m pytest -m slow
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 tests/rollouts
 
-interop: $(READY)  ## the tests against real clients from npm
+interop: $(READY)  ## the tests against real clients from npm, and a real llama.cpp
+ifdef UV
+	-@uv pip install --quiet --python $(BIN)/python --group interop
+else
+	-@$(BIN)/python -m pip install --quiet --group interop
+endif
 	@$(BIN)/python -m pytest -m interop -rs
 
 check: $(READY)  ## format, lint, types, who may import whom, docs in step
