@@ -60,7 +60,8 @@ def _pattern(language: str, kind: str) -> re.Pattern[str] | None:
     if not entries:
         return None
     joined = "|".join(entries)
-    bounded = rf"(?<![\w-])(?:{joined})(?![\w-])" if spoken.spaced else f"(?:{joined})"
+    # An entry that begins or ends with a mark (", not …") has its border in itself.
+    bounded = rf"(?:(?<![\w-])|(?=[^\w-]))(?:{joined})(?![\w-])" if spoken.spaced else f"(?:{joined})"
     return re.compile(bounded, re.IGNORECASE)
 
 
@@ -113,6 +114,15 @@ def without(kind: str, text: str, spoken: tuple[str, ...]) -> str:
         if pattern is not None:
             text = pattern.sub(" ", text)
     return text
+
+
+def parts(kind: str, text: str, spoken: tuple[str, ...]) -> list[str]:
+    """`text` cut at its cues of this kind, in the first of the languages that has any there."""
+    for code in spoken:
+        pattern = _pattern(code, kind)
+        if pattern is not None and len(found := pattern.split(text)) > 1:
+            return found
+    return [text]
 
 
 def without_opener(text: str, spoken: tuple[str, ...]) -> str:

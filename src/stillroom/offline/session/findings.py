@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stillroom.offline import cues
-from stillroom.offline.session import checks, referents
+from stillroom.offline.session import checks, options
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wishes import Heard
 from stillroom.offline.text import sentences, words
@@ -129,7 +129,7 @@ def _statements(turn: Turn) -> list[Statement]:
             spoken = cues.spoken_in(step.text, turn.spoken[0])
             found_out = cues.has("strongcause", step.text[:2000], spoken)
             for raw in sentences.split(sentences.without_pastes(step.text)):
-                text = referents.plain(raw)
+                text = options.plain(raw)
                 content = words.content(text)
                 if len(text) > _MAX_CHARS or not content or text.endswith(("?", "？")):
                     continue

@@ -5,56 +5,14 @@ from __future__ import annotations
 import re
 
 from stillroom.offline import cues
-from stillroom.offline.session import shell
+from stillroom.offline.session import options, shell
+from stillroom.offline.session.options import plain
 from stillroom.offline.session.turns import Turn
+from stillroom.offline.session.wish import LEANING
 from stillroom.offline.text import sentences, words
-from stillroom.offline.text.pattern import late
 from stillroom.rollouts.events import Ran
 
-_LABEL = r"[1-9]|[A-Ea-e]"
-_SIGNS = {
-    "①": "1",
-    "②": "2",
-    "③": "3",
-    "④": "4",
-    "甲": "1",
-    "乙": "2",
-    "丙": "3",
-    "一": "1",
-    "二": "2",
-    "三": "3",
-    "四": "4",
-}
-_SIGNED = late(r"([①②③④]|[甲乙丙](?=[、.：:）)]))[、.：:）)]?\s*([^①②③④\n]{3,200}?)(?=[。.；;\n]|[①②③④]|$)")
-_LISTED = late(
-    rf"^[ \t]*(?:[-*•][ \t]*)?(?:\*\*)?(?:(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|案|옵션)[ \t]*)?"
-    rf"[(（]?({_LABEL}|[一二三四])(?:\*\*)?[.)）:：、][ \t]*(?:\*\*)?(.{{3,300}}?)[ \t]*$",
-    re.MULTILINE | re.IGNORECASE,
-)
-_INLINE = late(
-    rf"(?:^|(?<=[\s(（:：;；,，、]))({_LABEL})[)）.][ \t]*(.{{3,200}}?)(?=[,;，；、。]?[ \t]*"
-    rf"(?:or |and |oder |und |o |ou |y |или "
-    rf"|和|或|と|または)?[ \t]*[(（]?(?<!\w)(?:{_LABEL})[)）.]|[?？。]|\.(?:\s|$)|$)",
-    re.MULTILINE,
-)
-_PICKS = {
-    1: r"first|former|1st|erste[nrs]?|primer[ao]?|premi[eè]re?|primeir[ao]|перв\w+|第一|最初の|一つ目|1つ目|"
-    r"첫\s?(?:번째|째)|前者",
-    2: r"second|2nd|zweite[nrs]?|segund[ao]|deuxi[eè]me|seconde?|втор\w+|第二|二つ目|2つ目|(?:두\s?번째|둘째)",
-    3: r"third|3rd|dritte[nrs]?|tercer[ao]?|troisi[eè]me|terceir[ao]|трет\w+|第三|三つ目|3つ目|(?:세\s?번째|셋째)",
-    -1: r"latter|last (?:one|option)|letzte[nrs]?|[uú]ltim[ao]|derni[eè]re?|последн\w+|后者|後者|最后一个|마지막",
-}
-_LED = late(
-    rf"^\W*(?:[\w']+\s){{0,3}}?[就选選用要取]{{0,2}}(?:the |die |la |el |a |o )?"
-    rf"(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|选项|案|옵션)?\s*[(（]?({_LABEL})(?:[)）]|\b(?!\s?[%\w])|[案番号번])",
-    re.IGNORECASE,
-)
 _SAID_LAST = 14
-
-
-def plain(text: str) -> str:
-    """Markdown marks that only decorate, removed."""
-    return re.sub(r"\*\*|__|^#+\s*|^[-*•]\s+", "", text).strip()
 
 
 def offers(turn: Turn) -> list[str]:
@@ -76,40 +34,24 @@ def offers(turn: Turn) -> list[str]:
 
 
 def proposal(turn: Turn) -> str:
-    """What a yes to the end of `turn` takes; labels such as "(a)" are spelt out. "" when it is only about going on."""
-    found = offers(turn)
+    """What a yes to the end of `turn` takes; choices that it names are spelt out. "" when it is only about going on."""
+    found = offers(turn) or _put_forward(turn)
     if not found:
         return ""
-    options = dict(reversed(_options(turn.last_reply)))
     text = " ".join(found)
-    named = re.findall(rf"[(（]({_LABEL})[)）]|\b(?:option|variante)\s+({_LABEL})\b", text, re.IGNORECASE)
-    spelt = [options[label] for pair in named[:1] if (label := (pair[0] or pair[1]).upper()) in options]
-    return " — ".join([*(s for s in spelt if s not in text), text])
+    spelt = options.mentioned(_choices(turn), text)
+    return f"{spelt} — {text}" if spelt and spelt not in text else text
 
 
-def picked(turn: Turn, answer: str) -> str:
-    """The option that `answer` names, if the assistant had listed some."""
-    options = _options(turn.last_reply)
-    if len(options) < 2:
-        return ""
-    label = _LED.match(answer)
-    if label:
-        for name, text in options:
-            if name == label[1].upper():
-                return text
-    short = answer[:80]
-    for position, pattern in _PICKS.items():
-        if re.search(
-            pattern
-            if not pattern.isascii() and re.search(r"[\u3040-\u9fff\uac00-\ud7a3]", short)
-            else rf"\b(?:{pattern})\b",
-            short,
-            re.IGNORECASE,
-        ):
-            index = position if position < 0 else position - 1
-            if index < len(options):
-                return options[index][1]
-    return ""
+def picked(turn: Turn, answer: str, spoken: tuple[str, ...]) -> str:
+    """The choice that `answer` takes, if the assistant had laid out some."""
+    return options.picked(_choices(turn), answer, spoken)
+
+
+def settled(turn: Turn) -> str:
+    """The choice that the assistant made by itself in `turn` and gave a reason for."""
+    spoken = cues.spoken_in(turn.last_reply, turn.spoken[0])
+    return next((s for s in _said(turn) if cues.has("choice", s, spoken)), "")
 
 
 def named(turn: Turn, answer: str) -> str:
@@ -123,7 +65,7 @@ def named(turn: Turn, answer: str) -> str:
 def paired(turn: Turn, answer: str) -> str:
     """Numbered questions with the numbered answers that `answer` gives them; "" if it gives none."""
     asked = [
-        (label, text) for label, text in _options(turn.last_reply) if text.endswith(("?", "？")) and label.isdigit()
+        (label, text) for label, text in _choices(turn) if text.endswith(("?", "？")) and label.isdigit()
     ]
     if len(asked) < 2:
         return ""
@@ -181,10 +123,26 @@ def _said(turn: Turn) -> list[str]:
     return [plain(s) for s in sentences.split(sentences.without_pastes(turn.last_reply))][-_SAID_LAST:]
 
 
-def _options(reply: str) -> list[tuple[str, str]]:
-    found = [(_SIGNS.get(m[1], m[1].upper()), plain(m[2])) for m in _LISTED.finditer(reply)]
-    if len(found) < 2:
-        found = [(_SIGNS[m[1]], plain(m[2])) for m in _SIGNED.finditer(reply)]
-    if len(found) < 2:
-        found = [(m[1].upper(), plain(m[2])) for m in _INLINE.finditer(reply)]
-    return found
+def _choices(turn: Turn) -> list[tuple[str, str]]:
+    return options.options(turn.last_reply, _said(turn), cues.spoken_in(turn.last_reply, turn.spoken[0]))
+
+
+def _put_forward(turn: Turn) -> list[str]:
+    """What stands before a bare "ok?" or "shall I start?": the plan, or the list that was one."""
+    said = _said(turn)
+    if not said or not said[-1].endswith(("?", "？", "。")):
+        return []
+    spoken = cues.spoken_in(turn.last_reply, turn.spoken[0])
+    consent = cues.has("consent", said[-1], spoken)
+    if not consent and not (said[-1].endswith(("?", "？")) and is_process(said[-1], spoken)):
+        return []
+    steps = options.listed(turn.last_reply)
+    if len(steps) >= 2 and not any(step.endswith(("?", "？")) for step in steps):
+        return ["; ".join(step.rstrip(" .;。；") for step in steps)]
+    own = cues.without("consent", said[-1], spoken)
+    if consent and words.weight(words.content(own)) >= LEANING:
+        return [said[-1]]
+    before = [s for s in said[-4:-1] if cues.has("plan", s, spoken)]
+    if not before and consent and len(said) > 1 and not cues.has("done", said[-2], spoken):
+        before = [said[-2]]
+    return [s for s in before if not is_process(s, spoken)]

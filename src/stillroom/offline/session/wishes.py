@@ -302,10 +302,10 @@ def _agreement(turn: Turn, before: Turn) -> Wish | None:
     if _rejects(turn) or not turn.steps:
         return None
     pairs = referents.paired(before, turn.text)
-    picked = referents.picked(before, opening) if words.weight(words.content(opening)) <= 8 else ""
+    picked = referents.picked(before, opening, spoken) if words.weight(words.content(opening)) <= 8 else ""
     picked = pairs or picked or ("" if cues.opens("approval", opening, spoken) else referents.named(before, opening))
     agrees = cues.opens("approval", opening, spoken) > 0
-    offered = picked or (referents.proposal(before) if agrees else "")
+    offered = picked or (referents.proposal(before) or _praised(turn, before) if agrees else "")
     if not offered:
         return _answer(turn, before, opening)
     asked = before.sentences[-1] if before.sentences and before.sentences[-1].endswith(("?", "？")) else ""
@@ -317,6 +317,11 @@ def _agreement(turn: Turn, before: Turn) -> Wish | None:
         about=f"agreed to “{words.shorten(offered, 300)}”{wanted}",
         subject=words.content(offered) | words.content(opening),
     )
+
+
+def _praised(turn: Turn, before: Turn) -> str:
+    """The choice that the assistant told of, when the user says more than yes to it."""
+    return referents.settled(before) if cues.has("endorsed", turn.text[:120], turn.spoken) else ""
 
 
 def _asked_by_user(before: Turn) -> list[str]:

@@ -1,0 +1,107 @@
+"""The choices that the assistant laid out, and which of them an answer picks."""
+
+from __future__ import annotations
+
+import re
+
+from stillroom.offline import cues
+from stillroom.offline.text import words
+from stillroom.offline.text.pattern import late
+
+LABEL = r"[1-9]|[A-Ea-e]"
+_SIGNS = dict(zip("①②③④甲乙丙一二三四", "123412312344", strict=False)) | {"丁": "4", "四": "4"}
+_SIGNED = late(r"([①②③④]|[甲乙丙](?=[、.：:）)]))[、.：:）)]?\s*([^①②③④\n]{3,200}?)(?=[。.；;\n]|[①②③④]|$)")
+_LISTED = late(
+    rf"^[ \t]*(?:[-*•][ \t]*)?(?:\*\*)?(?:(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|案|옵션)[ \t]*)?"
+    rf"[(（]?({LABEL}|[一二三四])(?:\*\*)?[.)）:：、][ \t]*(?:\*\*)?(.{{3,300}}?)[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_INLINE = late(
+    rf"(?:^|(?<=[\s(（:：;；,，、]))({LABEL})[)）.][ \t]*(.{{3,200}}?)(?=[,;，；、。]?[ \t]*"
+    rf"(?:or |and |oder |und |o |ou |y |или "
+    rf"|和|或|と|または)?[ \t]*[(（]?(?<!\w)(?:{LABEL})[)）.]|[?？。]|\.(?:\s|$)|$)",
+    re.MULTILINE,
+)
+_PLACES = {
+    1: r"first|former|1st|erste[nrs]?|primer[ao]?|premi[eè]re?|primeir[ao]|перв\w+|第一|最初の|一つ目|1つ目|"
+    r"첫\s?(?:번째|째)|前者|전자",
+    2: r"second|2nd|zweite[nrs]?|segund[ao]|deuxi[eè]me|seconde?|втор\w+|第二|二つ目|2つ目|(?:두\s?번째|둘째)",
+    3: r"third|3rd|dritte[nrs]?|tercer[ao]?|troisi[eè]me|terceir[ao]|трет\w+|第三|三つ目|3つ目|(?:세\s?번째|셋째)",
+    -1: r"latter|last (?:one|option)|letzte[nrs]?|[uú]ltim[ao]|derni[eè]re?|последн\w+|后者|後者|最后一个|마지막|후자",
+}
+_LED = late(
+    rf"^\W*(?:[\w']+\s){{0,3}}?[就选選用要取]{{0,2}}(?:the |die |la |el |a |o )?"
+    rf"(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|选项|案|옵션)?\s*[(（]?({LABEL})(?:[)）]|\b(?!\s?[%\w])|[案番号번])",
+    re.IGNORECASE,
+)
+_MENTIONED = late(r"[(（]([1-9A-Ea-e])[)）]|\b(?:option|variante)\s+([1-9A-E])\b|(?<=\w\s)([1-9B-E]|A(?! [a-z]+\b))(?=[\s,.:;]|$)")
+_HEADER = late(r"^.{0,60}?[:：]\s*")
+_CJK = late(r"[\u3040-\u9fff\uac00-\ud7a3]+")
+
+
+def options(reply: str, said: list[str], spoken: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Label and text of each choice in `reply`: a list, or the two sides of an "or" in its last sentences `said`."""
+    found = [(_SIGNS.get(m[1], m[1].upper()), plain(m[2])) for m in _LISTED.finditer(reply)]
+    if len(found) < 2:
+        found = [(_SIGNS[m[1]], plain(m[2])) for m in _SIGNED.finditer(reply)]
+    if len(found) < 2:
+        found = [(m[1].upper(), plain(m[2])) for m in _INLINE.finditer(reply)]
+    return found if len(found) >= 2 else _alternatives(said, spoken)
+
+
+def listed(reply: str) -> list[str]:
+    """The points of a list in `reply`, in order."""
+    return [plain(m[2]) for m in _LISTED.finditer(reply)]
+
+
+def picked(choices: list[tuple[str, str]], answer: str, spoken: tuple[str, ...]) -> str:
+    """The choice that `answer` takes: by its label, its place, or a word that only this choice has."""
+    if len(choices) < 2:
+        return ""
+    label = _LED.match(answer)
+    if label:
+        for name, text in choices:
+            if name == label[1].upper():
+                return text
+    return by_place(choices, answer[:80]) or _by_name(choices, answer, spoken)
+
+
+def mentioned(choices: list[tuple[str, str]], text: str) -> str:
+    """The choice that the assistant itself comes down on in `text`."""
+    if len(choices) < 2:
+        return ""
+    known = dict(reversed(choices))
+    labels = (next(filter(None, m.groups())).upper() for m in _MENTIONED.finditer(text))
+    return next((known[label] for label in labels if label in known), "") or by_place(choices, text)
+
+
+def by_place(choices: list[tuple[str, str]], text: str) -> str:
+    """The choice whose place in the row `text` names ("the latter")."""
+    for position, pattern in _PLACES.items():
+        foreign = not pattern.isascii() and _CJK.search(text) is not None
+        if re.search(pattern if foreign else rf"\b(?:{pattern})\b", text, re.IGNORECASE):
+            index = position if position < 0 else position - 1
+            if index < len(choices):
+                return choices[index][1]
+    return ""
+
+
+def plain(text: str) -> str:
+    """Markdown marks that only decorate, removed."""
+    return re.sub(r"\*\*|__|^#+\s*|^[-*•]\s+", "", text).strip()
+
+
+def _by_name(choices: list[tuple[str, str]], answer: str, spoken: tuple[str, ...]) -> str:
+    own = words.content(answer)
+    if any(cues.has(kind, answer, spoken) for kind in ("negation", "prohibition")):
+        return ""
+    hits = [text for _, text in choices if own & words.content(text)]
+    return hits[0] if len(hits) == 1 else ""
+
+
+def _alternatives(said: list[str], spoken: tuple[str, ...]) -> list[tuple[str, str]]:
+    for sentence in reversed(said[-4:]):
+        parts = [p.strip(" ,;，；、。.?？") for p in cues.parts("either", _HEADER.sub("", sentence), spoken)]
+        if len(parts) == 2 and all(words.weight(words.content(p)) >= 1 for p in parts):
+            return [("1", parts[0]), ("2", parts[1])]
+    return []
