@@ -125,6 +125,13 @@ def asks_for_work(sentence: str, spoken: tuple[str, ...]) -> bool:
     return cues.has("request", sentence, spoken) and not cues.has("prohibition", sentence, spoken)
 
 
+def is_order(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence can set something for good: no question, nothing for this once, nothing of today."""
+    return not (
+        is_question(sentence, spoken) or is_passing(sentence, spoken) or cues.has("perishable", sentence, spoken)
+    )
+
+
 def goes_on(sentence: str, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence that is no wish itself belongs to the one before: its reason, or the rest of a list."""
     if is_question(sentence, spoken) or is_passing(sentence, spoken) or cues.has("perishable", sentence, spoken):

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import kinds, overwritten, referents, values
+from stillroom.offline.session import kinds, overwritten, referents, settings, values
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind, amended, amends, distinct, without_replaced
 from stillroom.offline.sizes import QUOTE_CHARS
@@ -69,6 +69,7 @@ def listen(turns: list[Turn]) -> Heard:
     for number, later in taken_back.items():
         undone.setdefault(number, words.shorten(turns[later].text, QUOTE_CHARS))
     wishes = values.without_overwritten(wishes, put_over, turns)
+    wishes = settings.apply(wishes, settings.find(turns, undone), turns)
     if not any(turn.runs for turn in turns):
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
         wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]

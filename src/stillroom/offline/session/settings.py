@@ -1,0 +1,155 @@
+"""Values that the user gave and that an edit wrote into a file, each with the later one that took its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from stillroom.offline.session import kinds
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.session.wish import BARE, Wish
+from stillroom.offline.sizes import QUOTE_CHARS
+from stillroom.offline.text import words
+from stillroom.offline.text.pattern import late
+from stillroom.rollouts.events import Edit
+
+_KEY = late(r"^(.{0,80}?[^\W\d].{0,60}?)\s*(?::?=(?!=)|:(?!:)|=>)\s*\S")
+_NUMBER = late(r"(?<![A-Za-z0-9_.])\d+(?:[._]\d+)*")
+_UNITS = (1, 60, 3600, 86_400, 24, 1000, 60_000, 1024, 1 << 20, 0.01, 0.001)
+"""A value may stand in the file in another unit than it was said in: minutes as seconds, per cent as a share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value in one place: the sentence that gave it, and the line that holds it."""
+
+    turn: int
+    path: str
+    key: str
+    line: str
+    sentence: int  #: its index in the turn
+    said: str  #: the number, as the user wrote it
+    heir: int | None = None  #: the later turn whose value took its place
+
+
+def find(turns: Sequence[Turn], undone: Collection[int]) -> list[Setting]:
+    """The values that the user gave, in order. One that was written over names the turn that did it."""
+    found: list[Setting] = []
+    latest: dict[tuple[str, str], int] = {}
+    for turn in turns:
+        if turn.number in undone:
+            continue
+        given = _given(turn)
+        for run in turn.runs:
+            if not given or run.ok is False or (run.exit_code or 0) != 0:
+                continue
+            for edit in run.edits:
+                for key, line, values in _written(edit):
+                    match = next(((i, said) for i, said, forms in given if forms & values), None)
+                    if match is None:
+                        continue
+                    place = (edit.path, key)
+                    before = latest.get(place)
+                    if before is not None and found[before].turn < turn.number:
+                        found[before] = replace(found[before], heir=turn.number)
+                    latest[place] = len(found)
+                    found.append(Setting(turn.number, edit.path, key, line, *match))
+    return found
+
+
+def apply(wishes: list[Wish], settings: Sequence[Setting], turns: Sequence[Turn]) -> list[Wish]:
+    """`wishes` without those whose every value was written over; a value that no wish tells of becomes one."""
+    kept: list[Wish] = []
+    heirs: dict[int, str] = {}
+    for wish in wishes:
+        quote, heir = _living(wish, settings, turns[wish.turn])
+        if heir is not None:
+            heirs[heir] = wish.quote
+        if quote:
+            kept.append(wish if quote == wish.quote else replace(wish, quote=quote, subject=words.content(quote)))
+    for setting in settings:
+        if setting.heir is None:
+            _tell(setting, kept, turns[setting.turn])
+    kept.sort(key=lambda wish: wish.turn)
+    return [
+        replace(wish, replaced=wish.replaced or heirs[wish.turn])
+        if wish.turn in heirs and kinds.numbers(wish.quote)
+        else wish
+        for wish in kept
+    ]
+
+
+def _living(wish: Wish, settings: Sequence[Setting], turn: Turn) -> tuple[str, int | None]:
+    """The quote without its sentences whose every value was written over, and the turn that did that."""
+    if wish.kind == "rule" or not settings:
+        return wish.quote, None
+    quote, heir = wish.quote, None
+    for index, sentence in enumerate(turn.sentences):
+        own = [s for s in settings if s.turn == turn.number and s.sentence == index]
+        if own and sentence in quote and all(s.heir is not None for s in own):
+            quote = quote.replace(sentence, "", 1).strip()
+            heir = own[-1].heir
+    return quote, heir
+
+
+def _tell(setting: Setting, kept: list[Wish], turn: Turn) -> None:
+    seen = f"now `{words.shorten(setting.line.replace('`', ''), 100)}` in `{setting.path}`"
+    for index, wish in enumerate(kept):
+        if wish.turn == turn.number and setting.said in kinds.numbers(wish.quote):
+            key = words.content(re.sub(r"[_\W]+", " ", setting.key))
+            if not wish.seen and wish.kind != "rule" and not key & words.content(wish.quote):
+                kept[index] = replace(wish, seen=seen)
+            return
+    sentence = turn.sentences[setting.sentence]
+    if not turn.number or not kinds.is_order(sentence, turn.spoken):
+        return
+    if kinds.own_weight(sentence, turn.spoken) < BARE and setting.sentence:
+        before = turn.sentences[setting.sentence - 1]
+        if kinds.is_order(before, turn.spoken):
+            sentence = f"{before} {sentence}"
+    quote = words.shorten(sentence, QUOTE_CHARS)
+    kept.append(Wish(turn.number, "decision", quote, seen=seen, changes=True, subject=words.content(quote)))
+
+
+def _given(turn: Turn) -> list[tuple[int, str, frozenset[float]]]:
+    """Numbers of the user's message by sentence, each with the forms that it may take in a file; the last first."""
+    found = []
+    for index, sentence in enumerate(turn.sentences):
+        for match in _NUMBER.finditer(sentence):
+            value = _value(match[0])
+            found.append((index, match[0], frozenset(round(value * unit, 6) for unit in _UNITS)))
+    return found[::-1]
+
+
+def _written(edit: Edit) -> list[tuple[str, str, frozenset[float]]]:
+    """Key, text and new numbers of the lines that `edit` added."""
+    removed: dict[str, set[float]] = {}
+    for line in edit.diff[:20_000].splitlines():
+        if line.startswith("-") and not line.startswith("---"):
+            text = line[1:].strip()
+            removed.setdefault(_key(text), set()).update(_values(text))
+    found = []
+    for line in edit.diff[:20_000].splitlines():
+        if line.startswith("+") and not line.startswith("+++"):
+            text = line[1:].strip()
+            values = _values(text) - removed.get(_key(text), set())
+            if values:
+                found.append((_key(text), text, frozenset(values)))
+    return found
+
+
+def _key(line: str) -> str:
+    match = _KEY.match(line)
+    return match[1] if match else _NUMBER.sub("0", line)
+
+
+def _values(line: str) -> set[float]:
+    """The numbers of a line, and what a product of them comes to ("9 * 60")."""
+    found = [_value(m[0]) for m in _NUMBER.finditer(re.sub(r"(?<=\d)[a-zA-Z]+", " ", line))]
+    return {round(v, 6) for v in found} if len(found) < 12 else set()
+
+
+def _value(number: str) -> float:
+    whole = number.replace("_", "")
+    return float(whole) if whole.count(".") <= 1 else 0.0
