@@ -59,10 +59,21 @@ def _pattern(language: str, kind: str) -> re.Pattern[str] | None:
     entries = spoken.cues.get(kind, ())
     if not entries:
         return None
-    joined = "|".join(entries)
+    joined = "|".join(_typed(entry, spoken.spaced) for entry in entries)
     # An entry that begins or ends with a mark (", not …") has its border in itself.
     bounded = rf"(?:(?<![\w-])|(?=[^\w-]))(?:{joined})(?![\w-])" if spoken.spaced else f"(?:{joined})"
     return re.compile(bounded, re.IGNORECASE)
+
+
+_PLAIN = late(r"[A-Za-z ]+")
+_DROPPED = late(r"(?:(?<=n)(?=.{4}t\b)|(?<=let|hat)(?=.{4}s\b)|(?<=\bi)(?=.{4}m\b))\['’\]")
+
+
+def _typed(entry: str, spaced: bool) -> str:
+    """An entry as people type it: any apostrophe, or none in "dont"; a Latin word in a script without spaces is whole."""
+    if not spaced and _PLAIN.fullmatch(entry):
+        return rf"(?<![A-Za-z]){entry}(?![A-Za-z])"
+    return _DROPPED.sub("['’]?", entry.replace("'", "['’]"))
 
 
 @cache

@@ -153,7 +153,8 @@ def _wish_line(task: TaskNotes) -> Callable[[Wish], str]:
 
 def _told_line(wish: Wish) -> str:
     about = f"{wish.about}, " if wish.about else ""
-    return f'- {about}the user said: "{wish.quote}"'
+    seen = f" ({wish.seen})" if wish.seen else ""
+    return f'- {about}the user said: "{wish.quote}"{seen}'
 
 
 def _fact_line(fact: Statement) -> str:

@@ -56,7 +56,11 @@ def find(turns: list[Turn], heard: Heard) -> Found:
     disproved = [s for s in said if s.tone == "disproved" and _takes_up(s, said)]
     said = [s for s in said if not _refuted(s, heard, disproved)]
     answers = {t.number for t in turns if not t.edited and any(s.endswith(("?", "？")) for s in t.sentences)}
-    facts = [s for s in said if s.tone == "plain" and s.score >= _least(s, answers) and _is_seen(s)]
+    facts = [
+        s
+        for s in said
+        if s.tone == "plain" and s.score >= _least(s, answers) and _is_seen(s) and not _outdated(s, heard)
+    ]
     done = [s for s in said if s.tone == "done"]
     last = turns[-1].number if turns else 0
     return Found(
@@ -196,7 +200,7 @@ def _tone(text: str, spoken: tuple[str, ...], *, closing: bool, causal: bool) ->
 
 
 def _refuted(said: Statement, heard: Heard, disproved: list[Statement]) -> bool:
-    if said.turn in heard.undone or _turned_down(said, heard) or _outdated(said, heard):
+    if said.turn in heard.undone or _turned_down(said, heard):
         return True
     if said.turn in heard.contradicted and said.tone in ("plain", "hypothesis"):
         return True

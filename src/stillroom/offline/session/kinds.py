@@ -22,6 +22,8 @@ _WHENEVER = late(
     re.IGNORECASE,
 )
 """Begins a condition: what follows is to be done each time."""
+LEANING = 4.5
+"""A sentence up to this (in words), with "that" or "it" in it, leans on what stands before."""
 _HEARSAY = late(
     r"\b(?:someone|somebody|people|reddit|stack ?overflow|twitter|a blog|the internet|chatgpt|copilot|hacker news)\b"
     r".{0,30}\b(?:says?|said|wrote|claims?|thinks?|recommends?)\b",
@@ -130,6 +132,13 @@ def is_order(sentence: str, spoken: tuple[str, ...]) -> bool:
     return not (
         is_question(sentence, spoken) or is_passing(sentence, spoken) or cues.has("perishable", sentence, spoken)
     )
+
+
+def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a short rule is on what the sentence before it names ("there is a binding.irb. please never leave it")."""
+    if words.identifiers(sentence) or not words.identifiers(before) or is_question(before, spoken):
+        return False
+    return own_weight(sentence, spoken) < LEANING and has_own_rule(sentence, spoken)
 
 
 def goes_on(sentence: str, spoken: tuple[str, ...]) -> bool:

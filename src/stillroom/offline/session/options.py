@@ -36,6 +36,8 @@ _LED = late(
 )
 _MENTIONED = late(r"[(（]([1-9A-Ea-e])[)）]|\b(?:option|variante)\s+([1-9A-E])\b|(?<=\w\s)([1-9B-E]|A(?! [a-z]+\b))(?=[\s,.:;]|$)")
 _HEADER = late(r"^.{0,60}?[:：]\s*")
+_CLAUSE = late(r"(?:[,.;:!?…]+\s+|[，。；：、！？]|\s[-–—]+\s|\.\.+)")
+_ROW = late(r"[,;]\s+(?![^(（]*[)）])|[，；、](?![^(（]*[)）])")
 _CJK = late(r"[\u3040-\u9fff\uac00-\ud7a3]+")
 
 
@@ -63,7 +65,7 @@ def picked(choices: list[tuple[str, str]], answer: str, spoken: tuple[str, ...])
         for name, text in choices:
             if name == label[1].upper():
                 return text
-    return by_place(choices, answer[:80]) or _by_name(choices, answer, spoken)
+    return by_place(choices, answer[:80]) or by_name(choices, answer, spoken)
 
 
 def mentioned(choices: list[tuple[str, str]], text: str) -> str:
@@ -91,17 +93,26 @@ def plain(text: str) -> str:
     return re.sub(r"\*\*|__|^#+\s*|^[-*•]\s+", "", text).strip()
 
 
-def _by_name(choices: list[tuple[str, str]], answer: str, spoken: tuple[str, ...]) -> str:
-    own = words.content(answer)
-    if any(cues.has(kind, answer, spoken) for kind in ("negation", "prohibition")):
-        return ""
-    hits = [text for _, text in choices if own & words.content(text)]
-    return hits[0] if len(hits) == 1 else ""
+def by_name(choices: list[tuple[str, str]], answer: str, spoken: tuple[str, ...]) -> str:
+    """The one choice that `answer` has a word of; of several the one that it ends or begins with, set off by a mark."""
+    clauses = [clause for clause in _CLAUSE.split(answer) if clause.strip()]
+    for part in (answer, clauses[-1], clauses[0]) if clauses else ():
+        own = words.content(part)
+        hits = [text for _, text in choices if own & words.content(text)]
+        if len(hits) == 1 and not any(cues.has(kind, part, spoken) for kind in ("negation", "prohibition")):
+            return hits[0]
+    return ""
 
 
 def _alternatives(said: list[str], spoken: tuple[str, ...]) -> list[tuple[str, str]]:
     for sentence in reversed(said[-4:]):
-        parts = [p.strip(" ,;，；、。.?？") for p in cues.parts("either", _HEADER.sub("", sentence), spoken)]
-        if len(parts) == 2 and all(words.weight(words.content(p)) >= 1 for p in parts):
-            return [("1", parts[0]), ("2", parts[1])]
+        sides = [side.strip(" ,;,；、。.?？") for side in cues.parts("either", _HEADER.sub("", sentence), spoken)]
+        sides = [side for side in sides if side]
+        if len(sides) != 2:
+            continue
+        # "A, B or C": what stands before the last one may be a row itself.
+        row = [part.strip() for part in _ROW.split(sides[0])]
+        found = [*row, sides[1]] if all(words.weight(words.content(part)) >= 1 for part in row) else sides
+        if all(words.weight(words.content(part)) >= 1 for part in found):
+            return [(str(number), part) for number, part in enumerate(found, 1)]
     return []

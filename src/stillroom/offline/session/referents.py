@@ -48,6 +48,12 @@ def picked(turn: Turn, answer: str, spoken: tuple[str, ...]) -> str:
     return options.picked(_choices(turn), answer, spoken)
 
 
+def named_choice(turn: Turn, sentence: str, spoken: tuple[str, ...]) -> str:
+    """The choice that a later sentence of an answer takes by its name."""
+    choices = _choices(turn)
+    return options.by_name(choices, sentence, spoken) if len(choices) > 1 else ""
+
+
 def settled(turn: Turn) -> str:
     """The choice that the assistant made by itself in `turn` and gave a reason for."""
     spoken = cues.spoken_in(turn.last_reply, turn.spoken[0])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from stillroom.offline import cues
 from stillroom.offline.session import kinds
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, Wish
@@ -80,6 +81,11 @@ def apply(wishes: list[Wish], settings: Sequence[Setting], turns: Sequence[Turn]
     ]
 
 
+def tells(wish: Wish, settings: Sequence[Setting]) -> bool:
+    """Whether `wish` gave a value that a line holds: then the line says what it is the value of."""
+    return any(s.turn == wish.turn and s.said in kinds.numbers(wish.quote) for s in settings)
+
+
 def _living(wish: Wish, settings: Sequence[Setting], turn: Turn) -> tuple[str, int | None]:
     """The quote without its sentences whose every value was written over, and the turn that did that."""
     if wish.kind == "rule" or not settings:
@@ -102,7 +108,7 @@ def _tell(setting: Setting, kept: list[Wish], turn: Turn) -> None:
                 kept[index] = replace(wish, seen=seen)
             return
     sentence = turn.sentences[setting.sentence]
-    if not turn.number or not kinds.is_order(sentence, turn.spoken):
+    if not kinds.is_order(sentence, turn.spoken) or (not turn.number and cues.has("problem", sentence, turn.spoken)):
         return
     if kinds.own_weight(sentence, turn.spoken) < BARE and setting.sentence:
         before = turn.sentences[setting.sentence - 1]

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from stillroom.offline.session import kinds
+from stillroom.offline.session.kinds import LEANING
 from stillroom.offline.text import words
+
+__all__ = ["BARE", "LEANING", "Wish", "WishKind", "amended", "amends", "distinct", "without_replaced"]
 
 WishKind = Literal["rule", "correction", "preference", "decision", "fact"]
 
 BARE = 2.0
 """A sentence that says less than this (in words) says nothing without what it refers to."""
-LEANING = 4.5
-"""A sentence up to this, with "that" or "it" in it, leans on what stands before."""
 
 
 @dataclass(frozen=True, slots=True)

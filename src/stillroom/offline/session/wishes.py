@@ -45,6 +45,7 @@ def listen(turns: list[Turn]) -> Heard:
     contradicted: set[int] = set()
     turned_down: list[tuple[int, frozenset[str]]] = []
     taken_back, put_over = overwritten.find(turns)
+    given = settings.find(turns, taken_back)
     for turn in turns:
         before = turns[turn.number - 1] if turn.number else None
         if before is not None:
@@ -56,10 +57,12 @@ def listen(turns: list[Turn]) -> Heard:
                 )
                 if target is not None:
                     undone[target] = words.shorten(turn.text, QUOTE_CHARS)
-            if cues.has("broken", turn.text[:300], turn.spoken) or _denies(turn):
+            if cues.has("broken", turn.text[:300], turn.spoken) or _denies(turn, before):
                 contradicted.add(before.number)
         for wish in _wishes_of(turn, before):
-            target = next((i for i in range(len(wishes) - 1, -1, -1) if amends(wish, wishes[i])), None)
+            target = None
+            if not settings.tells(wish, given):
+                target = next((i for i in range(len(wishes) - 1, -1, -1) if amends(wish, wishes[i])), None)
             if target is not None and values.stands_alone(wish, wishes[target], put_over):
                 target = None
             if target is None:
@@ -69,7 +72,7 @@ def listen(turns: list[Turn]) -> Heard:
     for number, later in taken_back.items():
         undone.setdefault(number, words.shorten(turns[later].text, QUOTE_CHARS))
     wishes = values.without_overwritten(wishes, put_over, turns)
-    wishes = settings.apply(wishes, settings.find(turns, undone), turns)
+    wishes = settings.apply(wishes, [s for s in given if s.turn not in undone], turns)
     if not any(turn.runs for turn in turns):
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
         wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]
@@ -110,12 +113,19 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
                 follows = True
                 if not kinds.has_own_rule(sentence, spoken):
                     continue
+        chosen = _choice(turn, before, sentence) if 0 < number <= 2 and first and before is not None else None
+        if chosen is not None and not any(w.about.startswith("agreed to ") for w in found):
+            found = [chosen] if not follows else [_after(found[-1], chosen)]
+            follows = True
+            continue
         quote = sentence
         corrects = number == 0 and before is not None and cues.opens("correction", sentence, spoken) > 0
         bare = corrects and (kinds.own_weight(sentence, spoken) < BARE or kinds.is_question(sentence, spoken))
         if bare and number + 1 < len(message) and not passing[number + 1]:
             quote = f"{sentence} {message[number + 1]}"
             skip_next = True
+        elif not follows and number and not passing[number - 1] and kinds.leans_on(sentence, message[number - 1], spoken):
+            quote = f"{message[number - 1]} {sentence}"
         wish = _classify(quote, turn, before, corrects=corrects, passing=near_passing)
         if wish is None:
             if follows and found and kinds.goes_on(sentence, spoken):
@@ -124,7 +134,7 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
                 follows = False
         elif follows and found and number and _revises(sentence, spoken):
             found[-1] = replace(wish, kind=found[-1].kind, replaced=found[-1].quote)
-        elif follows and found and kinds.is_short(quote):
+        elif follows and found and (kinds.is_short(quote) or _limits(found[-1], sentence, spoken)):
             found[-1] = _joined(found[-1], quote)
         else:
             found.append(wish)
@@ -222,9 +232,7 @@ def _kind(quote: str, turn: Turn, *, corrects: bool, changes: bool, standing: bo
         problem or (turn.number == 0 and kinds.asks_for_work(quote, spoken))
     ):
         return "preference"
-    if cues.has("decision", quote, spoken) and not cues.opens("request", quote, spoken):
-        return "decision"
-    if turn.number and cues.has("decision", quote, spoken):
+    if cues.has("decision" if turn.number else "resolved", quote, spoken):
         return "decision"
     if not problem and kinds.own_weight(quote, spoken) >= 3 and kinds.tells_how(quote, turn):
         return "preference"
@@ -253,6 +261,11 @@ def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bo
 def _revises(sentence: str, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence takes back the one before it in the same breath ("grams. no wait, kilograms")."""
     return cues.opens("retract", sentence, spoken) > 0 and kinds.own_weight(sentence, spoken) >= 1
+
+
+def _limits(wish: Wish, sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence says how far the agreement before it goes ("the second. but at 20")."""
+    return wish.about.startswith("agreed to ") and cues.opens("contrast", sentence, spoken) > 0
 
 
 def _joined(wish: Wish, sentence: str) -> Wish:
@@ -311,12 +324,30 @@ def _agreement(turn: Turn, before: Turn) -> Wish | None:
         return _answer(turn, before, opening)
     asked = before.sentences[-1] if before.sentences and before.sentences[-1].endswith(("?", "？")) else ""
     wanted = f" (having asked “{words.shorten(asked, 160)}”)" if asked else ""
+    return _taken(turn, opening, offered, wanted)
+
+
+def _choice(turn: Turn, before: Turn, sentence: str) -> Wish | None:
+    """A later sentence of an answer that takes one of the choices by its name ("the grace period stays. keep two")."""
+    if not turn.runs or words.weight(words.content(sentence)) > LEANING or not kinds.is_order(sentence, turn.spoken):
+        return None
+    taken = referents.named_choice(before, sentence, turn.spoken)
+    return _taken(turn, sentence, taken, "") if taken else None
+
+
+def _after(wish: Wish, choice: Wish) -> Wish:
+    """A choice with the sentence before it, which says why."""
+    quote = f"{wish.quote} {choice.quote}"
+    return replace(choice, quote=quote, subject=wish.subject | choice.subject) if len(quote) <= QUOTE_CHARS else choice
+
+
+def _taken(turn: Turn, quote: str, offered: str, wanted: str) -> Wish:
     return Wish(
         turn=turn.number,
         kind="decision",
-        quote=words.shorten(opening, QUOTE_CHARS),
+        quote=words.shorten(quote, QUOTE_CHARS),
         about=f"agreed to “{words.shorten(offered, 300)}”{wanted}",
-        subject=words.content(offered) | words.content(opening),
+        subject=words.content(offered) | words.content(quote),
     )
 
 
@@ -360,8 +391,12 @@ def _rejects(turn: Turn) -> bool:
     return bool(turn.sentences) and cues.opens("rejection", turn.sentences[0], turn.spoken) > 0
 
 
-def _denies(turn: Turn) -> bool:
-    return bool(turn.sentences) and cues.has("disproved", turn.sentences[0], turn.spoken)
+def _denies(turn: Turn, before: Turn) -> bool:
+    """Whether the user says that what was believed is not so, or says no to a guess that nothing was done about."""
+    if not turn.sentences:
+        return False
+    guessed = not before.edited and cues.has("hypothesis", before.last_reply[-1200:], before.spoken)
+    return cues.has("disproved", turn.sentences[0], turn.spoken) or (guessed and _rejects(turn))
 
 
 def _takes_back(turn: Turn) -> bool:
