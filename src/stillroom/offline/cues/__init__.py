@@ -175,24 +175,25 @@ def _own_words(language: str) -> frozenset[str]:
 
 def detect(text: str) -> str:
     """The language of `text`: by script, else by its commonest little words, else the fallback."""
-    return _detected(text)[0]
+    return _spoken(text, FALLBACK)
 
 
 @lru_cache(maxsize=512)
-def _detected(text: str) -> tuple[str, int]:
-    """The language of `text`, and how much speaks for it."""
+def _spoken(text: str, session: str) -> str:
+    """The language of `text`. The session's own, unless another one is clearly ahead: neighbours share little words."""
     sample = text[:4000]
     for code, pattern in _SCRIPTS:
-        if code in codes() and (found := len(pattern.findall(sample))) >= 2:
-            return code, found
+        if code in codes() and len(pattern.findall(sample)) >= 2:
+            return code
     words = [w.casefold() for w in _WORD.findall(sample)]
     votes = {
         code: sum(word in _own_words(code) for word in words) + 2 * len(_LETTERS[code].findall(sample))
         for code in _LETTERS
         if code in codes()
     }
-    best = max(votes, key=lambda code: (votes[code], code == FALLBACK, code))
-    return best, votes[best]
+    best = max(votes, key=lambda code: (votes[code], code == session, code))
+    # A word or two: "no" is a word of four of these languages.
+    return best if votes[best] >= votes.get(session, 0) + 2 else session
 
 
 def spoken_in(text: str, session: str = FALLBACK) -> tuple[str, ...]:
@@ -201,10 +202,7 @@ def spoken_in(text: str, session: str = FALLBACK) -> tuple[str, ...]:
     Latin languages share little words ("no" is a refusal in one and "in the" in another), so English joins only
     messages in other scripts, and those that show no language of their own.
     """
-    own, sure = _detected(text)
-    if sure < 2:
-        # A word or two: "no" is a word of four of these languages.
-        own = session
+    own = _spoken(text, session)
     found = dict.fromkeys((own, session)) if own == FALLBACK else dict.fromkeys((own,))
     if own in ("zh", "ja", "ko", "ru"):
         found[FALLBACK] = None

@@ -11,7 +11,7 @@ from stillroom.offline.session.failures import Failure
 from stillroom.offline.session.findings import Statement
 from stillroom.offline.session.implied import implied
 from stillroom.offline.session.outcome import Outcome
-from stillroom.offline.session.wish import Wish
+from stillroom.offline.session.wish import BARE, LEANING, Wish
 from stillroom.offline.sizes import LINE_CHARS, MAX_KEYWORDS, MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
 from stillroom.offline.text.words import content, identifiers, shorten, unique, weight
 
@@ -134,9 +134,13 @@ def _wish_line(task: TaskNotes) -> Callable[[Wish], str]:
         quote = f'"{wish.quote}"'
         if wish.about.startswith("agreed to "):
             # A bare yes is no words to keep.
-            text = f"the user {wish.about}: {quote}" if weight(content(wish.quote)) >= 2 else f"the user {wish.about}"
+            short = weight(content(wish.quote))
+            said = quote if short >= LEANING else wish.quote
+            text = f"the user {wish.about}: {said}" if short >= 2 else f"the user {wish.about}"
         elif wish.about:
-            text = f"{wish.about}, the user {verb}: {quote}"
+            # Few words are no quotation: they say nothing without what they refer to.
+            said = quote if weight(content(wish.quote)) >= BARE else wish.quote
+            text = f"{wish.about}, the user {verb}: {said}"
         else:
             text = f"the user {verb}: {quote}"
         if wish.seen:
@@ -189,6 +193,8 @@ def _failure_line(failure: Failure) -> str:
         tail += " | fixed in " + ", ".join(f"`{path}`" for path in failure.files[:3])
         if failure.change and not failure.causes:
             tail += f" (`{failure.change}`)"
+    if failure.remedy:
+        tail += f" | what helped: `{shorten(failure.remedy, 100)}`"
     tail += _check(failure)
     if failure.causes:
         room = max(80, LINE_CHARS - len(line) - len(tail) - len(" | cause: "))

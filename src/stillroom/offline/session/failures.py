@@ -17,11 +17,18 @@ from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wishes import Heard
 from stillroom.offline.text import words
+from stillroom.offline.text.pattern import late
 from stillroom.rollouts.events import Ran
 
 _LOOK_AHEAD_STEPS = 400
 """A fix that comes later than this many calls is not tied to the failure: keeps the search linear."""
 _CAUSE_SENTENCES = 3
+_REMEDIES = late(
+    r"\b(?:i|in|install|add|up|start|restart|reload|enable|login|sync|pull|update|upgrade|init|migrat\w+|generate|gen|create|set|use"
+    r"|link|clean|purge|rebuild|build|reset|setup|bootstrap|refresh|renew|apply|mount|seed|compile|kill|rm|prune)\b"
+)
+_FEW = 3
+"""Commands between a failure and its end that may be what helped; of more, nobody can tell which."""
 _EVERYWHERE = {"test", "tests", "spec", "specs", "unit", "integration", "packages", "main"}
 """Folders of tests: to share one is not to be the same test."""
 
@@ -43,6 +50,7 @@ class Failure:
     passed_step: int = -1
     other_command: bool = False
     files: tuple[str, ...] = ()
+    remedy: str = ""  #: the command in between, when no file was changed
     change: str = ""  #: lines that the last edit added, when nobody said why
     causes: tuple[Statement, ...] = ()
     told: str = ""  #: what the user said of it
@@ -60,7 +68,7 @@ class Failure:
             return bool(self.causes)
         if self.resolved:
             known = bool(self.error or self.causes or self.other_command)
-            return known and bool(self.files or self.causes or self.other_command or self.told)
+            return known and bool(self.files or self.causes or self.other_command or self.told or self.remedy)
         return bool(self.error) and (self.attempts > 1 or bool(self.causes or self.told))
 
 
@@ -165,10 +173,18 @@ def _follow(first: _Step, later: list[_Step], turns: Sequence[Turn]) -> tuple[Fa
             passed_step=passed.step,
             other_command=passed.base != first.base or (passed.part != first.part and not edits),
             files=tuple(dict.fromkeys(path for path, _ in edits)),
+            remedy="" if edits else _remedy(later, last, passed),
             change=_added(edits[-1][1]) if edits else "",
         ),
         used,
     )
+
+
+def _remedy(later: list[_Step], last: _Step, passed: _Step) -> str:
+    """The command between the last failure and the run that passed, if there are few: it made the difference."""
+    between = [s for s in later if last.place < s.place < passed.place and s.base != passed.base and not s.failed]
+    told = [s.part for s in between if _REMEDIES.search(s.part)]
+    return told[-1] if told and len(between) <= _FEW else ""
 
 
 def _covers(passed: _Step, failed: _Step) -> bool:

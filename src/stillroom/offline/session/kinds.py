@@ -39,6 +39,8 @@ _HANDED_ON = late(
 def states(quote: str, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence says how something is: no order, nothing of the speaker's own day, no thinking aloud."""
     point = cues.without_opener(quote, spoken)
+    if cues.opens("request", point[cues.opens("transition", point, spoken) :], spoken):
+        return False
     if not cues.has("fact", point, spoken) or cues.opens("request", point, spoken):
         return False
     if any(cues.has(kind, quote, spoken) for kind in ("musing", "thanks", "works")):

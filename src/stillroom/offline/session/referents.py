@@ -80,6 +80,14 @@ def paired(turn: Turn, answer: str) -> str:
     return "; ".join(f"{text} {given[label].strip(' ,;.')}" for label, text in asked if label in given)
 
 
+def answer(turn: Turn) -> str:
+    """The sentence that `turn` answers the user's question with, if it asks nothing back."""
+    said = _said(turn)
+    if not said or any(s.endswith(("?", "？")) for s in said):
+        return ""
+    return next((s for s in said if words.weight(words.content(s)) >= 2), "")
+
+
 def question(turn: Turn) -> str:
     """The question that the assistant ended `turn` with; "" if it asked none."""
     asked = [s for s in _said(turn)[-4:] if s.endswith(("?", "？"))]

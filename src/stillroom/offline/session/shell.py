@@ -247,6 +247,8 @@ def only_looks(stage: str) -> bool:
     if asked and sum(not word.startswith("-") for word in rest) <= 3:
         # `npx --no-install eslint --version` asks whether it is there; its exit code is the answer.
         return True
+    if inner := _elsewhere(program, rest):
+        return only_looks(inner)
     verbs = _programs().looking_verbs.get(program)
     if verbs is None:
         return False
@@ -256,6 +258,18 @@ def only_looks(stage: str) -> bool:
     return bool(plain) and (
         plain[0] in verbs or (program in {"gh", "docker", "podman", "systemctl"} and bool(verbs & set(plain[:2])))
     )
+
+
+def _elsewhere(program: str, rest: list[str]) -> str:
+    """The command that runs on another machine or in a container; "" if this is none such."""
+    if program == "ansible" and "-a" in rest[:-1]:
+        return "" if {"-m"} & set(rest) and not {"command", "shell"} & set(rest) else rest[rest.index("-a") + 1].strip("'\"")
+    if program == "ssh":
+        plain = [i for i, word in enumerate(rest[1:], 1) if not word.startswith("-")]
+        return " ".join(rest[plain[0] + 1 :]) if plain else ""
+    if program in {"docker", "podman", "kubectl"} and "exec" in rest:
+        return " ".join(_inner(rest[1:])[1])
+    return ""
 
 
 def is_chore(stage: str) -> bool:
@@ -304,12 +318,17 @@ def _program_words(stage: str) -> list[str]:
 
 def _inside(program: str, arguments: list[str]) -> str:
     """What runs in a container: `docker compose exec worker pytest`."""
+    before, inner = _inner(arguments)
+    named = [program, *before]
+    return " ".join([*(n for n in named if not n.startswith("-")), base(" ".join(inner))]).strip()
+
+
+def _inner(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What names the container, and the command that runs in it."""
     position = arguments.index("exec") + 1
     while position < len(arguments) and arguments[position].startswith("-"):
         position += 2 if arguments[position] in ("-e", "-u", "-w", "-n", "--env", "--user", "--workdir", "-c") else 1
-    named = [program, *arguments[: position + 1]]
-    inner = [a for a in arguments[position + 1 :] if a != "--"]
-    return " ".join([*(n for n in named if not n.startswith("-")), base(" ".join(inner))]).strip()
+    return arguments[: position + 1], [a for a in arguments[position + 1 :] if a != "--"]
 
 
 def _extended(named: list[str], arguments: list[str], *, room: int) -> str:

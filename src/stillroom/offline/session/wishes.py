@@ -282,6 +282,8 @@ def _referent(turn: Turn, before: Turn, kind: WishKind, *, leans: bool) -> str:
     asked = referents.question(before)
     if asked and kind != "correction":
         return f"asked “{words.shorten(asked, 200)}”"
+    if kind == "decision" and any(cues.has("deliberation", q, before.spoken) for q in _asked_by_user(before)):
+        return f"asked “{words.shorten(before.sentences[-1], 200)}”"
     said = _said_before(turn, before) if leans else ""
     if said and len(said) <= 160 and _is_plain(said, before.spoken):
         done = referents.action(before)
@@ -319,7 +321,7 @@ def _agreement(turn: Turn, before: Turn) -> Wish | None:
     picked = referents.picked(before, opening, spoken) if words.weight(words.content(opening)) <= 8 else ""
     picked = pairs or picked or ("" if cues.opens("approval", opening, spoken) else referents.named(before, opening))
     agrees = cues.opens("approval", opening, spoken) > 0
-    offered = picked or (referents.proposal(before) or _praised(turn, before) if agrees else "")
+    offered = picked or (_offer(turn, before, opening) if agrees else "")
     if not offered:
         return _answer(turn, before, opening)
     asked = before.sentences[-1] if before.sentences and before.sentences[-1].endswith(("?", "？")) else ""
@@ -351,9 +353,17 @@ def _taken(turn: Turn, quote: str, offered: str, wanted: str) -> Wish:
     )
 
 
-def _praised(turn: Turn, before: Turn) -> str:
-    """The choice that the assistant told of, when the user says more than yes to it."""
-    return referents.settled(before) if cues.has("endorsed", turn.text[:120], turn.spoken) else ""
+def _offer(turn: Turn, before: Turn, opening: str) -> str:
+    """What a yes takes: the proposal, the answer to what the user had asked, or a choice that they are glad of."""
+    offered = referents.proposal(before)
+    if offered and kinds.numbers(opening) - kinds.numbers(offered):
+        # "ok, leave it at 20" is no yes to thirty.
+        return ""
+    if not offered and any(cues.has("deliberation", q, before.spoken) for q in _asked_by_user(before)):
+        offered = referents.answer(before)
+    if not offered and cues.has("endorsed", turn.text[:120], turn.spoken):
+        offered = referents.settled(before)
+    return offered
 
 
 def _asked_by_user(before: Turn) -> list[str]:
