@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,11 +37,18 @@ def find(turns: Sequence[Turn]) -> list[Command]:
     passed: dict[str, list[tuple[int, str, str, str]]] = {}
     failed_last: set[str] = set()
     said = "\n".join(turn.text for turn in turns)
+    chains = _chains(turns)
     for turn in turns:
         for run in turn.runs:
             if not run.command:
                 continue
             verdict = checks.verdict(run)
+            if run.command in chains:
+                if verdict == "passed":
+                    passed.setdefault(run.command, []).append(
+                        (turn.number, run.command, run.workdir or "", _result(run))
+                    )
+                continue
             for part in shell.parts(run.command):
                 if shell.only_looks(part.head) or shell.is_chore(part.head) or "<<" in part.head or "\n" in part.head:
                     continue
@@ -67,6 +75,21 @@ def find(turns: Sequence[Turn]) -> list[Command]:
         found.append(Command(last[0], text, name, len(runs), told, verifies, last[2], last[3]))
     found.sort(key=lambda c: (not c.told, not (c.runs > 1 and c.verifies), not c.verifies, -c.runs, c.turn))
     return found
+
+
+def _chains(turns: Sequence[Turn]) -> frozenset[str]:
+    """Whole lines that were run more than once, and more often than any part of them alone: one way of doing things."""
+    lines = Counter(run.command for turn in turns for run in turn.runs if run.command)
+    return frozenset(
+        line
+        for line, times in lines.items()
+        if times > 1
+        and len(line) <= COMMAND_CHARS
+        and len(parts := shell.parts(line)) > 1
+        and all(part.joined_by in ("", "&&") for part in parts)
+        and not any(shell.only_looks(part.head) or shell.is_chore(part.head) for part in parts)
+        and not any(part.head in lines for part in parts)
+    )
 
 
 def _result(run: object) -> str:

@@ -10,7 +10,7 @@ from stillroom.offline.session import commands, draft, failures, files, findings
 from stillroom.offline.session.draft import TaskNotes
 from stillroom.offline.session.slug import slug_of
 from stillroom.offline.session.turns import Turn, turns_of
-from stillroom.offline.sizes import MAX_COMMANDS, MAX_FAILURES, MAX_FILES, MAX_FINDINGS, MAX_WISHES
+from stillroom.offline.sizes import MAX_COMMANDS, MAX_FAILURES, MAX_FILES, MAX_FINDINGS, MAX_WISHES, QUOTE_CHARS
 from stillroom.offline.text.words import shorten
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact
@@ -52,7 +52,9 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
                 facts=[f for f in found.facts if f.turn in own and f.text not in told][:MAX_FINDINGS],
                 disproved=[s for s in found.disproved if s.turn in own][:MAX_FINDINGS],
                 undone=[
-                    _attempt(turn, heard.undone[turn.number]) for turn in task.turns if turn.number in heard.undone
+                    _attempt(turn, turns[heard.undone[turn.number]].text, found.setbacks[turn.number])
+                    for turn in task.turns
+                    if turn.number in heard.undone
                 ],
                 open=[s for s in found.open if s.turn in own][:MAX_FINDINGS],
                 done=[s for s in found.done if s.turn in own],
@@ -79,13 +81,14 @@ def _is_durable(turns: list[Turn], heard: wishes.Heard, found: findings.Found, f
     return asked and any(fact.causal and any(not n.isdigit() for n in fact.confirmed) for fact in found.facts)
 
 
-def _attempt(turn: Turn, said: str) -> str:
-    """An attempt that the user had undone: where, what was added, and their words."""
+def _attempt(turn: Turn, said: str, why: str) -> str:
+    """An attempt that was undone: where, what was added, what it ran into, and the user's words."""
     edits = [edit for run in turn.runs for edit in run.edits]
     added = [line[1:].strip() for edit in edits for line in edit.diff.splitlines() if line.startswith("+")]
     what = f" (`{shorten('; '.join(a for a in added if a).replace('`', ''), 100)}`)" if any(added) else ""
     paths = ", ".join(f"`{path}`" for path in dict.fromkeys(edit.path for edit in edits[:3]))
-    return f'{paths}{what}: "{said}"'
+    found = f" | found: {shorten(why, 160)} |" if why else ":"
+    return f'{paths}{what}{found} "{shorten(said, QUOTE_CHARS)}"'
 
 
 def _primary_cwd(thread: Thread, turns: list[Turn]) -> str:

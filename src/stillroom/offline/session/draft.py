@@ -11,7 +11,7 @@ from stillroom.offline.session.failures import Failure
 from stillroom.offline.session.findings import Statement
 from stillroom.offline.session.implied import implied
 from stillroom.offline.session.outcome import Outcome
-from stillroom.offline.session.wish import BARE, LEANING, Wish
+from stillroom.offline.session.wish import LEANING, Wish
 from stillroom.offline.sizes import LINE_CHARS, MAX_KEYWORDS, MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
 from stillroom.offline.text.words import content, identifiers, shorten, unique, weight
 
@@ -27,6 +27,8 @@ _SHOUTED = frozenset(
     ]
 )
 # fmt: on
+_SHORT_CHANGE = 60
+"""A changed line up to this (characters) is told beside its reason."""
 _VERBS = {"rule": "asked", "correction": "corrected", "preference": "asked", "decision": "decided", "fact": "said"}
 
 
@@ -139,7 +141,7 @@ def _wish_line(task: TaskNotes) -> Callable[[Wish], str]:
             text = f"the user {wish.about}: {said}" if short >= 2 else f"the user {wish.about}"
         elif wish.about:
             # Few words are no quotation: they say nothing without what they refer to.
-            said = quote if weight(content(wish.quote)) >= BARE else wish.quote
+            said = quote if weight(content(wish.quote)) >= LEANING else wish.quote
             text = f"{wish.about}, the user {verb}: {said}"
         else:
             text = f"the user {verb}: {quote}"
@@ -191,7 +193,7 @@ def _failure_line(failure: Failure) -> str:
         tail += f' | the user: "{failure.told}"'
     if failure.files:
         tail += " | fixed in " + ", ".join(f"`{path}`" for path in failure.files[:3])
-        if failure.change and not failure.causes:
+        if failure.change and (not failure.causes or len(failure.change) <= _SHORT_CHANGE):
             tail += f" (`{failure.change}`)"
     if failure.remedy:
         tail += f" | what helped: `{shorten(failure.remedy, 100)}`"

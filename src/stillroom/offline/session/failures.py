@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from stillroom.offline import cues
-from stillroom.offline.session import checks, kinds, referents, shell
+from stillroom.offline.session import checks, kinds, referents, settings, shell
 from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wishes import Heard
@@ -24,8 +24,8 @@ _LOOK_AHEAD_STEPS = 400
 """A fix that comes later than this many calls is not tied to the failure: keeps the search linear."""
 _CAUSE_SENTENCES = 3
 _REMEDIES = late(
-    r"\b(?:i|in|install|add|up|start|restart|reload|enable|login|sync|pull|update|upgrade|init|migrat\w+|generate|gen|create|set|use"
-    r"|link|clean|purge|rebuild|build|reset|setup|bootstrap|refresh|renew|apply|mount|seed|compile|kill|rm|prune)\b"
+    r"(?<![a-z])(?:i|in|install|add|up|start|restart|reload|enable|login|sync|pull|update|upgrade|init|migrat\w+|generate|gen|create|set|use"
+    r"|link|clean|purge|rebuild|build|reset|setup|bootstrap|refresh|renew|apply|mount|seed|compile|kill|rm|prune)(?![a-z])"
 )
 _FEW = 3
 """Commands between a failure and its end that may be what helped; of more, nobody can tell which."""
@@ -100,7 +100,32 @@ def find(turns: Sequence[Turn], found: Found, heard: Heard) -> list[Failure]:
         failures.append(failure)
     failures = _with_causes(failures, turns, found)
     failures += _reported(turns, failures, found, heard)
-    return sorted((f for f in failures if f.worth_keeping), key=lambda f: (f.turn, f.step))
+    failures = [_current(f, heard) for f in failures]
+    gone = _gone(turns)
+    told = (_without(f, gone) for f in failures if not f.files or not gone.issuperset(f.files))
+    return sorted((f for f in told if f.worth_keeping), key=lambda f: (f.turn, f.step))
+
+
+def _current(failure: Failure, heard: Heard) -> Failure:
+    """`failure` without the sentences of its cause that are on a value that no longer holds, unless all of them are."""
+    causes = tuple(c for c in failure.causes if not settings.speaks_of(c.text, c.turn, heard.dead))
+    outdated = settings.speaks_of(failure.change, failure.passed_turn, heard.dead)
+    return replace(failure, causes=causes or failure.causes, change="" if outdated else failure.change)
+
+
+def _gone(turns: Sequence[Turn]) -> frozenset[str]:
+    """Files that the session itself made and deleted again: what failed in them was part of an attempt."""
+    made: set[str] = set()
+    gone: set[str] = set()
+    for edit in (e for turn in turns for run in turn.runs if run.ok is not False for e in run.edits):
+        if edit.action == "add":
+            made.add(edit.path)
+        (gone.add if edit.action == "delete" and edit.path in made else gone.discard)(edit.path)
+    return frozenset(gone)
+
+
+def _without(failure: Failure, gone: frozenset[str]) -> Failure:
+    return replace(failure, files=tuple(path for path in failure.files if path not in gone)) if gone else failure
 
 
 def _steps(turn: Turn) -> list[_Step]:
@@ -328,8 +353,8 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
             here = [s for s in found.said if s.turn == turn.number and s.text not in used]
             if told_off:
                 here = [s for s in here if s.step < here[-1].step]
-            if symptom and turn.runs and turn.number not in heard.contradicted and here:
-                carried = here
+            if turn.runs and turn.number not in heard.contradicted and here:
+                carried = here if symptom or any(s.causal or s.score >= 2 for s in here) else carried
             continue
         before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]]
         before = [s for s in before if s.text not in used and s.tone != "hypothesis"]

@@ -17,6 +17,8 @@ from stillroom.rollouts.events import Ran
 Tone = Literal["plain", "done", "hypothesis", "intention", "proposal", "disproved", "unfinished"]
 
 _MIN_WEIGHT, _MAX_CHARS = 2.5, 420
+_SETBACK_SCORE = 2.0
+"""A sentence after an edit says why it didn't do from this on."""
 _FACT_SCORE = 4.0
 """A sentence is kept as a fact from this on: two names that a tool confirmed and words of finding."""
 
@@ -48,11 +50,14 @@ class Found:
     disproved: tuple[Statement, ...]
     open: tuple[Statement, ...]
     done: tuple[Statement, ...]
+    #: Why the work of a turn that was taken back didn't do, as the assistant saw it.
+    setbacks: dict[int, str]
 
 
 def find(turns: list[Turn], heard: Heard) -> Found:
     """Sort the assistant's sentences. What the user turned down, undid or contradicted is not a fact."""
     said = _without_refrains([statement for turn in turns for statement in _statements(turn)])
+    setbacks = {number: _setback(turns[number], later, said) for number, later in heard.undone.items()}
     disproved = [s for s in said if s.tone == "disproved" and _takes_up(s, said)]
     said = [s for s in said if not _refuted(s, heard, disproved)]
     answers = {t.number for t in turns if not t.edited and any(s.endswith(("?", "？")) for s in t.sentences)}
@@ -69,7 +74,16 @@ def find(turns: list[Turn], heard: Heard) -> Found:
         disproved=tuple(_distinct([d for d in disproved if not _turned_down(d, heard)])),
         open=tuple(_distinct([s for s in said if s.tone == "unfinished" and s.turn == last])),
         done=tuple(_distinct(done)),
+        setbacks=setbacks,
     )
+
+
+def _setback(undone: Turn, later: int, said: list[Statement]) -> str:
+    """What was found after the last edit of a turn that was taken back, or in the turn that took it back."""
+    last = max((i for i, s in enumerate(undone.steps) if isinstance(s, Ran) and s.edits), default=0)
+    plain = [s for s in said if s.tone == "plain" and words.weight(s.content) >= _MIN_WEIGHT]
+    own = [s for s in plain if s.turn == undone.number and s.step > last and s.score >= _SETBACK_SCORE]
+    return " ".join(s.text for s in (own or [s for s in plain if s.turn == later])[:2])
 
 
 def _least(said: Statement, answers: set[int]) -> float:

@@ -45,6 +45,10 @@ def states(quote: str, spoken: tuple[str, ...]) -> bool:
         return False
     if any(cues.has(kind, quote, spoken) for kind in ("musing", "thanks", "works")):
         return False
+    if cues.opens("approval", quote, spoken) and cues.has("personal", quote, spoken):
+        return False
+    if cues.has("verdict", point, spoken):
+        return False
     clauses = re.split(r"(?<=[,;:，；、])\s*", point)
     orders = any(cues.opens(kind, clause, spoken) for clause in clauses[1:] for kind in ("request", "order"))
     if orders and not _WHENEVER.match(point):

@@ -34,8 +34,12 @@ _LED = late(
     rf"(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|选项|案|옵션)?\s*[(（]?({LABEL})(?:[)）]|\b(?!\s?[%\w])|[案番号번])",
     re.IGNORECASE,
 )
-_MENTIONED = late(r"[(（]([1-9A-Ea-e])[)）]|\b(?:option|variante)\s+([1-9A-E])\b|(?<=\w\s)([1-9B-E]|A(?! [a-z]+\b))(?=[\s,.:;]|$)")
+_MENTIONED = late(
+    r"[(（]([1-9A-Ea-e])[)）]|\b(?:option|variante)\s+([1-9A-E])\b|(?<=\w\s)([1-9B-E]|A(?! [a-z]+\b))(?=[\s,.:;]|$)"
+)
 _HEADER = late(r"^.{0,60}?[:：]\s*")
+_LEAST = 0.5
+"""A choice says at least this much (in words)."""
 _CLAUSE = late(r"(?:[,.;:!?…]+\s+|[，。；：、！？]|\s[-–—]+\s|\.\.+)")
 _ROW = late(r"[,;]\s+(?![^(（]*[)）])|[，；、](?![^(（]*[)）])")
 _CJK = late(r"[\u3040-\u9fff\uac00-\ud7a3]+")
@@ -104,15 +108,19 @@ def by_name(choices: list[tuple[str, str]], answer: str, spoken: tuple[str, ...]
     return ""
 
 
+def sides(sentence: str, spoken: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The choices that an "or" in `sentence` parts."""
+    halves = [half.strip(" ,;，；、。.?？") for half in cues.parts("either", _HEADER.sub("", sentence), spoken)]
+    halves = [half for half in halves if half]
+    if len(halves) != 2:
+        return []
+    # "A, B or C": what stands before the last one may be a row itself.
+    row = [part.strip() for part in _ROW.split(halves[0])]
+    found = [*row, halves[1]] if all(words.weight(words.content(part)) >= 1 for part in row) else halves
+    if not all(words.weight(words.content(part)) >= _LEAST for part in found):
+        return []
+    return [(str(number), part) for number, part in enumerate(found, 1)]
+
+
 def _alternatives(said: list[str], spoken: tuple[str, ...]) -> list[tuple[str, str]]:
-    for sentence in reversed(said[-4:]):
-        sides = [side.strip(" ,;,；、。.?？") for side in cues.parts("either", _HEADER.sub("", sentence), spoken)]
-        sides = [side for side in sides if side]
-        if len(sides) != 2:
-            continue
-        # "A, B or C": what stands before the last one may be a row itself.
-        row = [part.strip() for part in _ROW.split(sides[0])]
-        found = [*row, sides[1]] if all(words.weight(words.content(part)) >= 1 for part in row) else sides
-        if all(words.weight(words.content(part)) >= 1 for part in found):
-            return [(str(number), part) for number, part in enumerate(found, 1)]
-    return []
+    return next((found for sentence in reversed(said[-4:]) if (found := sides(sentence, spoken))), [])

@@ -20,11 +20,12 @@ _EVERYTHING = late(r"reset\s+(?:\S+\s+)*--hard|(?:checkout|restore)\s+(?:--\s+)?
 
 @dataclass(slots=True)
 class _Work:
-    """What one turn put into the files, and what is left of it."""
+    """What one turn put into the files and took out, and what became of it."""
 
     added: set[tuple[str, str]] = field(default_factory=set)
     removed: set[tuple[str, str]] = field(default_factory=set)
     gone: set[tuple[str, str]] = field(default_factory=set)
+    restored: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
     """Turns whose edits a later turn took back, and turns whose edits a later turn replaced, with that turn."""
     work: dict[int, _Work] = {}
     owner: dict[tuple[str, str], int] = {}
+    taker: dict[tuple[str, str], int] = {}
     undone: dict[int, int] = {}
     replaced: dict[int, Overwritten] = {}
     for turn in turns:
@@ -56,9 +58,16 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
                         back = bool(added) and added <= work[by].removed | work[by].added
                         _note(by, turn.number, work[by], line, back or not added, undone, replaced)
                     own.added.discard(line)
+                for line in added:
+                    by = taker.pop(line, turn.number)
+                    if by != turn.number:
+                        work[by].restored.add(line)
+                        if not work[by].added and work[by].removed <= work[by].restored:
+                            undone[by] = turn.number
                 own.removed |= removed
                 own.added |= added
                 owner.update(dict.fromkeys(added, turn.number))
+                taker.update(dict.fromkeys(removed, turn.number))
             _throw_away(run, turn.number, work, owner, undone)
     return undone, replaced
 

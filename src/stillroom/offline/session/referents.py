@@ -10,8 +10,10 @@ from stillroom.offline.session.options import plain
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import LEANING
 from stillroom.offline.text import sentences, words
+from stillroom.offline.text.pattern import late
 from stillroom.rollouts.events import Ran
 
+_NUMBERED = late(r"(?:^|(?<=[\s,;，；、。.]))([1-9])[\s.):：、）]+")
 _SAID_LAST = 14
 
 
@@ -68,16 +70,22 @@ def named(turn: Turn, answer: str) -> str:
     return next((s for s in _said(turn) if own <= words.content(s) and not s.endswith(("?", "？"))), "")
 
 
-def paired(turn: Turn, answer: str) -> str:
-    """Numbered questions with the numbered answers that `answer` gives them; "" if it gives none."""
-    asked = [
-        (label, text) for label, text in _choices(turn) if text.endswith(("?", "？")) and label.isdigit()
+def paired(turn: Turn, answer: str, spoken: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The numbered questions of `turn` with what the numbered answers in `answer` come to."""
+    asked = {label: text for label, text in _choices(turn) if label.isdigit() and _asks(text, spoken)}
+    parts = _NUMBERED.split(answer)
+    given = dict(zip(parts[1::2], (part.strip(" ,;.，；。") for part in parts[2::2]), strict=False))
+    if len(asked) < 2 or len(given) < 2:
+        return []
+    return [
+        (text, options.picked(options.sides(text, spoken), given[label], spoken) or given[label])
+        for label, text in asked.items()
+        if given.get(label)
     ]
-    if len(asked) < 2:
-        return ""
-    parts = re.split(r"(?:^|(?<=[\s,;，；、。.]))([1-9])[\s.):：、）]+", answer)
-    given = dict(zip(parts[1::2], parts[2::2], strict=False))
-    return "; ".join(f"{text} {given[label].strip(' ,;.')}" for label, text in asked if label in given)
+
+
+def _asks(text: str, spoken: tuple[str, ...]) -> bool:
+    return text.endswith(("?", "？")) or bool(options.sides(text, spoken))
 
 
 def answer(turn: Turn) -> str:
@@ -86,6 +94,12 @@ def answer(turn: Turn) -> str:
     if not said or any(s.endswith(("?", "？")) for s in said):
         return ""
     return next((s for s in said if words.weight(words.content(s)) >= 2), "")
+
+
+def asked_about(turn: Turn) -> list[str]:
+    """What stands before a question that only asks whether to go on ("a countdown is easy. want it?")."""
+    said = _said(turn)
+    return said[-3:] if said and said[-1].endswith(("?", "？")) else []
 
 
 def question(turn: Turn) -> str:

@@ -34,6 +34,15 @@ class Setting:
     heir: int | None = None  #: the later turn whose value took its place
 
 
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """A value that stands in its file no more."""
+
+    turn: int
+    heir: int
+    value: float
+
+
 def find(turns: Sequence[Turn], undone: Collection[int]) -> list[Setting]:
     """The values that the user gave, in order. One that was written over names the turn that did it."""
     found: list[Setting] = []
@@ -43,20 +52,54 @@ def find(turns: Sequence[Turn], undone: Collection[int]) -> list[Setting]:
             continue
         given = _given(turn)
         for run in turn.runs:
-            if not given or run.ok is False or (run.exit_code or 0) != 0:
+            if run.ok is False or (run.exit_code or 0) != 0:
                 continue
             for edit in run.edits:
-                for key, line, values in _written(edit):
+                added, removed = _lines(edit)
+                for place in [place for place in latest if place[0] == edit.path]:
+                    index = latest[place]
+                    if found[index].turn < turn.number:
+                        found[index] = _after(found[index], turn.number, added, removed)
+                for key, line in added:
+                    values = _values(line) - {v for k, old in removed if k == key for v in _values(old)}
                     match = next(((i, said) for i, said, forms in given if forms & values), None)
-                    if match is None:
-                        continue
-                    place = (edit.path, key)
-                    before = latest.get(place)
-                    if before is not None and found[before].turn < turn.number:
-                        found[before] = replace(found[before], heir=turn.number)
-                    latest[place] = len(found)
-                    found.append(Setting(turn.number, edit.path, key, line, *match))
+                    if match is not None:
+                        latest[edit.path, key] = len(found)
+                        found.append(Setting(turn.number, edit.path, key, line, *match))
     return found
+
+
+def _after(setting: Setting, now: int, added: list[tuple[str, str]], removed: list[tuple[str, str]]) -> Setting:
+    """`setting` after an edit: written over, kept in other words, or untouched."""
+    if setting.heir is not None or (setting.key, setting.line) not in removed:
+        return setting
+    kept = next((line for key, line in added if key == setting.key and _values(setting.line) <= _values(line)), "")
+    return replace(setting, line=kept) if kept else replace(setting, heir=now)
+
+
+def dead(turns: Sequence[Turn]) -> tuple[Dead, ...]:
+    """The values that one turn wrote and a later one wrote over, whoever chose them."""
+    owner: dict[tuple[str, str], int] = {}
+    found: list[Dead] = []
+    for turn in turns:
+        for run in turn.runs:
+            if run.ok is False or (run.exit_code or 0) != 0:
+                continue
+            for edit in run.edits:
+                added, removed = _lines(edit)
+                for key, line in removed:
+                    by = owner.pop((edit.path, line), turn.number)
+                    new = {v for k, text in added if k == key for v in _values(text)}
+                    if by != turn.number and new:
+                        found += [Dead(by, turn.number, value) for value in _values(line) - new]
+                owner.update(dict.fromkeys(((edit.path, line) for _, line in added), turn.number))
+    return tuple(found)
+
+
+def speaks_of(text: str, turn: int, values: Sequence[Dead]) -> bool:
+    """Whether `text`, said in `turn`, is on a value that was written over later."""
+    numbers = {_value(n) for n in kinds.numbers(text)}
+    return any(d.turn == turn and d.value in numbers for d in values)
 
 
 def apply(wishes: list[Wish], settings: Sequence[Setting], turns: Sequence[Turn]) -> list[Wish]:
@@ -128,21 +171,15 @@ def _given(turn: Turn) -> list[tuple[int, str, frozenset[float]]]:
     return found[::-1]
 
 
-def _written(edit: Edit) -> list[tuple[str, str, frozenset[float]]]:
-    """Key, text and new numbers of the lines that `edit` added."""
-    removed: dict[str, set[float]] = {}
+def _lines(edit: Edit) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Key and text of the lines that `edit` added, and of those that it removed."""
+    added: list[tuple[str, str]] = []
+    removed: list[tuple[str, str]] = []
     for line in edit.diff[:20_000].splitlines():
-        if line.startswith("-") and not line.startswith("---"):
-            text = line[1:].strip()
-            removed.setdefault(_key(text), set()).update(_values(text))
-    found = []
-    for line in edit.diff[:20_000].splitlines():
-        if line.startswith("+") and not line.startswith("+++"):
-            text = line[1:].strip()
-            values = _values(text) - removed.get(_key(text), set())
-            if values:
-                found.append((_key(text), text, frozenset(values)))
-    return found
+        text = line[1:].strip()
+        if text and line[0] in "+-" and not line.startswith(("+++", "---")):
+            (added if line[0] == "+" else removed).append((_key(text), text))
+    return added, removed
 
 
 def _key(line: str) -> str:

@@ -263,7 +263,11 @@ def only_looks(stage: str) -> bool:
 def _elsewhere(program: str, rest: list[str]) -> str:
     """The command that runs on another machine or in a container; "" if this is none such."""
     if program == "ansible" and "-a" in rest[:-1]:
-        return "" if {"-m"} & set(rest) and not {"command", "shell"} & set(rest) else rest[rest.index("-a") + 1].strip("'\"")
+        return (
+            ""
+            if {"-m"} & set(rest) and not {"command", "shell"} & set(rest)
+            else rest[rest.index("-a") + 1].strip("'\"")
+        )
     if program == "ssh":
         plain = [i for i, word in enumerate(rest[1:], 1) if not word.startswith("-")]
         return " ".join(rest[plain[0] + 1 :]) if plain else ""

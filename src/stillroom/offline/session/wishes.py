@@ -28,12 +28,14 @@ class Heard:
     """What the user's side of a session says."""
 
     wishes: tuple[Wish, ...]
-    #: Turns whose work the user had undone, with what they said of it.
-    undone: dict[int, str]
+    #: Turns whose work was undone, with the turn that did it.
+    undone: dict[int, int]
     #: Words of what the user turned down, by the turn that had offered it.
     turned_down: tuple[tuple[int, frozenset[str]], ...]
     #: Turns whose diagnosis the user's next message contradicts.
     contradicted: frozenset[int]
+    #: Values by the turn that wrote them into a file where a later one wrote others.
+    dead: tuple[settings.Dead, ...]
     #: Words of what no longer holds, with the turn from which on.
     outdated: tuple[tuple[int, frozenset[str]], ...]
 
@@ -41,7 +43,7 @@ class Heard:
 def listen(turns: list[Turn]) -> Heard:
     """Every wish, in order, without those that a later one of the same session replaces."""
     wishes: list[Wish] = []
-    undone: dict[int, str] = {}
+    undone: dict[int, int] = {}
     contradicted: set[int] = set()
     turned_down: list[tuple[int, frozenset[str]]] = []
     taken_back, put_over = overwritten.find(turns)
@@ -52,11 +54,8 @@ def listen(turns: list[Turn]) -> Heard:
             if _rejects(turn):
                 turned_down += [(before.number, words.content(offer)) for offer in referents.offers(before)]
             if _takes_back(turn):
-                target = next(
-                    (t.number for t in reversed(turns[: turn.number]) if t.edited and t.number not in undone), None
-                )
-                if target is not None:
-                    undone[target] = words.shorten(turn.text, QUOTE_CHARS)
+                for number in _undone_by(turn, turns, taken_back, put_over, undone):
+                    undone[number] = turn.number
             if cues.has("broken", turn.text[:300], turn.spoken) or _denies(turn, before):
                 contradicted.add(before.number)
         for wish in _wishes_of(turn, before):
@@ -70,7 +69,7 @@ def listen(turns: list[Turn]) -> Heard:
             else:
                 wishes.append(amended(wishes.pop(target), wish))
     for number, later in taken_back.items():
-        undone.setdefault(number, words.shorten(turns[later].text, QUOTE_CHARS))
+        undone.setdefault(number, later)
     wishes = values.without_overwritten(wishes, put_over, turns)
     wishes = settings.apply(wishes, [s for s in given if s.turn not in undone], turns)
     if not any(turn.runs for turn in turns):
@@ -84,8 +83,24 @@ def listen(turns: list[Turn]) -> Heard:
         undone=undone,
         turned_down=tuple(turned_down),
         contradicted=frozenset(contradicted),
+        dead=settings.dead(turns),
         outdated=tuple(outdated),
     )
+
+
+def _undone_by(
+    turn: Turn,
+    turns: list[Turn],
+    taken_back: dict[int, int],
+    put_over: dict[int, overwritten.Overwritten],
+    undone: dict[int, int],
+) -> list[int]:
+    """The turns whose work the user asks to take back: those whose lines went, else the last that edited anything."""
+    hit = [number for number, later in taken_back.items() if later == turn.number]
+    hit += [number for number, over in put_over.items() if over.by == turn.number]
+    if hit or turn.edited:
+        return hit
+    return [t.number for t in reversed(turns[: turn.number]) if t.edited and t.number not in undone][:1]
 
 
 def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
@@ -108,8 +123,8 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
         near_passing = any(passing[max(0, number - 1) : number + 2])
         if number == 0 and first and before is not None and not near_passing:
             taken = _agreement(turn, before)
-            if taken is not None:
-                found.append(taken)
+            if taken:
+                found += taken
                 follows = True
                 if not kinds.has_own_rule(sentence, spoken):
                     continue
@@ -124,7 +139,9 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
         if bare and number + 1 < len(message) and not passing[number + 1]:
             quote = f"{sentence} {message[number + 1]}"
             skip_next = True
-        elif not follows and number and not passing[number - 1] and kinds.leans_on(sentence, message[number - 1], spoken):
+        elif (
+            not follows and number and not passing[number - 1] and kinds.leans_on(sentence, message[number - 1], spoken)
+        ):
             quote = f"{message[number - 1]} {sentence}"
         wish = _classify(quote, turn, before, corrects=corrects, passing=near_passing)
         if wish is None:
@@ -188,10 +205,11 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     )
     about, seen = "", ""
     points = kind == "decision" and cues.has("anaphora", quote, spoken)
-    if before is not None and (leans or points or kind == "correction"):
-        about = _referent(turn, before, kind, leans=leans or weight < LEANING)
     if before is not None and (leans or changes):
         seen = referents.evidence(turn, quote)
+    if before is not None and (leans or points or kind == "correction"):
+        # A line that holds what was said tells what it is about.
+        about = _referent(turn, before, kind, leans=(leans or weight < LEANING) and not seen)
     if kind == "correction" and before is not None and _rejects(turn) and not _names_what(own, turn, before, quote):
         return None
     if kind == "rule" and turn.number == 0 and weight < 3 and kinds.bounds_the_task(quote, turn):
@@ -251,7 +269,7 @@ def _kind(quote: str, turn: Turn, *, corrects: bool, changes: bool, standing: bo
 
 def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bool:
     """Whether a refusal can be understood without the offer that it refuses; offers are not repeated."""
-    offers = [words.content(offer) for offer in referents.offers(before)]
+    offers = [words.content(offer) for offer in referents.offers(before) or referents.asked_about(before)]
     if not offers or words.identifiers(quote) or cues.has("decision", quote, turn.spoken):
         return True
     foreign = turn.spoken[0] in ("zh", "ja", "ko", "ru") and re.search(r"[A-Za-z]{3,}", quote) is not None
@@ -283,7 +301,7 @@ def _referent(turn: Turn, before: Turn, kind: WishKind, *, leans: bool) -> str:
     if asked and kind != "correction":
         return f"asked “{words.shorten(asked, 200)}”"
     if kind == "decision" and any(cues.has("deliberation", q, before.spoken) for q in _asked_by_user(before)):
-        return f"asked “{words.shorten(before.sentences[-1], 200)}”"
+        return f"asked “{words.shorten(_asked_by_user(before)[0], 200)}”"
     said = _said_before(turn, before) if leans else ""
     if said and len(said) <= 160 and _is_plain(said, before.spoken):
         done = referents.action(before)
@@ -311,22 +329,34 @@ def _is_plain(sentence: str, spoken: tuple[str, ...]) -> bool:
     return cues.opens("approval", sentence, spoken) == 0
 
 
-def _agreement(turn: Turn, before: Turn) -> Wish | None:
+def _agreement(turn: Turn, before: Turn) -> list[Wish]:
     """The user's yes to something that the assistant proposed, or the option they picked."""
     spoken = turn.spoken
     opening = turn.sentences[0]
     if _rejects(turn) or not turn.steps:
-        return None
-    pairs = referents.paired(before, turn.text)
+        return []
+    if pairs := referents.paired(before, turn.text, spoken):
+        return [_paired(turn, asked, given) for asked, given in pairs]
     picked = referents.picked(before, opening, spoken) if words.weight(words.content(opening)) <= 8 else ""
-    picked = pairs or picked or ("" if cues.opens("approval", opening, spoken) else referents.named(before, opening))
+    picked = picked or ("" if cues.opens("approval", opening, spoken) else referents.named(before, opening))
     agrees = cues.opens("approval", opening, spoken) > 0
     offered = picked or (_offer(turn, before, opening) if agrees else "")
     if not offered:
-        return _answer(turn, before, opening)
-    asked = before.sentences[-1] if before.sentences and before.sentences[-1].endswith(("?", "？")) else ""
+        answered = _answer(turn, before, opening)
+        return [answered] if answered else []
+    asked = next(iter(_asked_by_user(before)), "")
     wanted = f" (having asked “{words.shorten(asked, 160)}”)" if asked else ""
-    return _taken(turn, opening, offered, wanted)
+    return [_taken(turn, opening, offered, wanted)]
+
+
+def _paired(turn: Turn, asked: str, given: str) -> Wish:
+    return Wish(
+        turn=turn.number,
+        kind="decision",
+        quote=words.shorten(given, QUOTE_CHARS),
+        about=f"asked “{words.shorten(asked, 200)}”",
+        subject=words.content(asked) | words.content(given),
+    )
 
 
 def _choice(turn: Turn, before: Turn, sentence: str) -> Wish | None:
@@ -368,8 +398,7 @@ def _offer(turn: Turn, before: Turn, opening: str) -> str:
 
 def _asked_by_user(before: Turn) -> list[str]:
     """The user's own question, when the assistant answered it with one."""
-    last = before.sentences[-1] if before.sentences else ""
-    return [last] if last.endswith(("?", "？")) else []
+    return [s for s in before.sentences[-3:] if kinds.is_question(s, before.spoken)][-1:]
 
 
 def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
