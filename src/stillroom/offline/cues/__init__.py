@@ -70,7 +70,7 @@ _DROPPED = late(r"(?:(?<=n)(?=.{4}t\b)|(?<=let|hat)(?=.{4}s\b)|(?<=\bi)(?=.{4}m\
 
 
 def _typed(entry: str, spaced: bool) -> str:
-    """An entry as people type it: any apostrophe, or none in "dont"; a Latin word in a script without spaces is whole."""
+    """An entry as people type it: with any apostrophe, or none ("dont"). A Latin word among Chinese ones is whole."""
     if not spaced and _PLAIN.fullmatch(entry):
         return rf"(?<![A-Za-z]){entry}(?![A-Za-z])"
     return _DROPPED.sub("['’]?", entry.replace("'", "['’]"))
