@@ -268,6 +268,22 @@ WHERE memory_mode = 'enabled'
 ORDER BY source_updated_at DESC, output.thread_id DESC
 LIMIT :limit;
 
+-- list_output_stamps --
+-- Which version there is of every output that `list_outputs` would show; a full-text index compares them.
+SELECT output.thread_id, source_updated_at, generated_at, cwd
+FROM stage1_outputs AS output
+JOIN threads AS thread ON thread.thread_id = output.thread_id
+WHERE memory_mode = 'enabled';
+
+-- get_output --
+-- One output of a thread that may be remembered.
+SELECT
+    output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
+    git_origin_url, generated_at, engine, usage_count, last_usage
+FROM stage1_outputs AS output
+JOIN threads AS thread ON thread.thread_id = output.thread_id
+WHERE memory_mode = 'enabled' AND output.thread_id = :thread_id;
+
 -- select_outputs --
 -- The inputs of a consolidation, most used first, then most recently used. What was not used for too long is out.
 SELECT

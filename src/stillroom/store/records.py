@@ -35,6 +35,15 @@ class Stage1Output(msgspec.Struct, frozen=True, kw_only=True):
     last_usage: int | None = None  #: seconds
 
 
+class OutputStamp(msgspec.Struct, frozen=True, kw_only=True):
+    """Which version of an output there is."""
+
+    thread_id: str
+    source_updated_at: int  #: seconds
+    generated_at: int  #: seconds
+    cwd: str
+
+
 class Stage1Claim(msgspec.Struct, frozen=True, kw_only=True):
     """The right to extract one thread, until the lease ends."""
 

@@ -21,6 +21,7 @@ from stillroom.store.consolidation import enqueue, to_output
 from stillroom.store.leases import STAGE1
 from stillroom.store.records import (
     Job,
+    OutputStamp,
     RetryBackoff,
     RetryExhausted,
     Running,
@@ -32,7 +33,7 @@ from stillroom.store.records import (
     UpToDate,
 )
 from stillroom.store.sql import QUERIES, execute
-from stillroom.store.texts import from_sql, to_sql
+from stillroom.store.texts import from_sql, to_sql, values
 
 _DAY_MS = 24 * 3600 * 1000
 _HOUR_MS = 3600 * 1000
@@ -278,6 +279,17 @@ def reopen(db: sqlite3.Connection, *, engine: str, retries: int) -> int:
 
 def latest_outputs(db: sqlite3.Connection, *, limit: int) -> list[Stage1Output]:
     return [to_output(row) for row in execute(db, "list_outputs", limit=limit)]
+
+
+def output_stamps(db: sqlite3.Connection) -> list[OutputStamp]:
+    """Which version there is of every output of an enabled thread."""
+    return [OutputStamp(**values(row)) for row in execute(db, "list_output_stamps")]
+
+
+def get_output(db: sqlite3.Connection, thread_id: str) -> Stage1Output | None:
+    """The output of an enabled thread."""
+    row = execute(db, "get_output", thread_id=to_sql(thread_id)).fetchone()
+    return to_output(row) if row else None
 
 
 def prune(db: sqlite3.Connection, *, max_unused_days: int, limit: int, now: int) -> int:

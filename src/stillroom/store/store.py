@@ -21,6 +21,7 @@ from stillroom.store.records import (
     ConsolidationClaimOutcome,
     Folder,
     Job,
+    OutputStamp,
     PassRecord,
     RateLimitSnapshot,
     Selection,
@@ -255,6 +256,21 @@ class Store:
         """The latest outputs of enabled threads, newest first."""
         with self._database.read() as db:
             return stage1.latest_outputs(db, limit=limit)
+
+    def stage1_output(self, thread_id: str) -> Stage1Output | None:
+        """The output of this thread, if it may be remembered."""
+        with self._database.read() as db:
+            return stage1.get_output(db, thread_id)
+
+    def output_stamps(self) -> list[OutputStamp]:
+        """Which version there is of every output that may be remembered: what an index of them has to follow."""
+        with self._database.read() as db:
+            return stage1.output_stamps(db)
+
+    def change_mark(self) -> tuple[int, int]:
+        """Differs from an earlier one of this store if anything was written since, by anybody."""
+        with self._database.read() as db:
+            return int(db.execute("PRAGMA data_version").fetchone()[0]), db.total_changes
 
     def prune_stage1(self, *, max_unused_days: int, limit: int) -> int:
         """Remove outputs that are not selected and were not used for longer than this; returns how many."""
