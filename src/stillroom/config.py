@@ -288,6 +288,10 @@ class Lookup(msgspec.Struct, frozen=True, kw_only=True):
     max_query_bytes: int = 4096
     #: Files told of that a search had to skip.
     skipped_told: int = 20
+    #: What is indexed of one session or part of a file; longer ones are found by their beginnings.
+    max_passage_chars: int = 256 * 1024
+    #: Results of one page of a ranked search when nothing else is said: what fits a screen.
+    ranked_results: int = 10
     #: A note, in bytes: what a consolidation reads of one.
     max_note_bytes: int = 16_000
 
@@ -359,6 +363,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def history(self) -> Path:
         """The git directory of the memory folder: outside of what the consolidation agent can reach."""
         return self.home / "history.git"
+
+    @property
+    def search_index(self) -> Path:
+        """The full-text index; it may be deleted at any time."""
+        return self.home / "search.sqlite3"
 
     @property
     def staging(self) -> Path:

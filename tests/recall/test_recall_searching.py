@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import InvalidRequest
 from stillroom.recall.matching import AllOnSameLine, AllWithinLines, AnyQuery, Matcher, MatchMode
-from stillroom.recall.searching import Match, Skipped, search_memories
+from stillroom.recall.searching import Match, search_memories
+from stillroom.recall.walk import Skipped
 
 TEXT = "alpha\nbeta gamma\n\nalpha gamma\r\ndelta\n"
 

@@ -12,6 +12,8 @@ from stillroom.config import Lookup
 from stillroom.errors import InvalidRequest
 
 _NOT_ALPHANUMERIC = re.compile(r"[^\w\n]+|_+")
+#: The same for ASCII, which `str.translate` does ten times as fast.
+_ASCII = {code: None for code in range(128) if not chr(code).isalnum() and chr(code) != "\n"}
 
 
 class AnyQuery(msgspec.Struct, frozen=True, tag_field="type", tag="any"):
@@ -100,4 +102,6 @@ class Matcher:
     def _prepare(self, text: str) -> str:
         if not self._case_sensitive:
             text = text.lower()
-        return _NOT_ALPHANUMERIC.sub("", text) if self._normalized else text
+        if not self._normalized:
+            return text
+        return text.translate(_ASCII) if text.isascii() else _NOT_ALPHANUMERIC.sub("", text)

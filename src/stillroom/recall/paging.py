@@ -27,7 +27,7 @@ def take_page(
 
     A page ends early rather than be larger than `max_bytes`, but holds at least one result.
     """
-    start = _start(cursor)
+    start = start_of(cursor)
     remaining = iter(results)
     if sum(1 for _ in islice(remaining, start)) < start:
         raise InvalidRequest(f"the cursor {cursor} exceeds the number of results")
@@ -46,7 +46,8 @@ def page_length(max_results: int | None, most: int) -> int:
     return most if max_results is None else min(max(max_results, 1), most)
 
 
-def _start(cursor: str | None) -> int:
+def start_of(cursor: str | None) -> int:
+    """How many results are ahead of the page at `cursor`. Raises `InvalidRequest` when it is no cursor."""
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit()):

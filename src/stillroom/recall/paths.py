@@ -30,6 +30,7 @@ class Node(NamedTuple):
     descriptor: int
     is_folder: bool
     size: int  #: bytes
+    mtime_ns: int
 
 
 def components(path: str | None) -> tuple[str, ...]:
@@ -74,7 +75,7 @@ def opened_path(root: Path, path: str | None) -> Iterator[Node]:
     """The regular file or folder at `path`."""
     steps = components(path)
     with opened_root(root) as top:
-        node = Node(os.dup(top), is_folder=True, size=0)
+        node = Node(os.dup(top), is_folder=True, size=0, mtime_ns=0)
         try:
             for step in steps:
                 if not node.is_folder:
@@ -101,7 +102,7 @@ def open_step(descriptor: int, name: str, path: str) -> Node:
         raise RecallError(f"{quoted(path)} can't be opened: {error.strerror}") from error
     status = os.fstat(below)
     if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
-        return Node(below, stat.S_ISDIR(status.st_mode), status.st_size)
+        return Node(below, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns)
     os.close(below)
     raise _special(path)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from stillroom.config import LOOKUP, Lookup
-from stillroom.errors import NotFound, RecallError
+from stillroom.errors import RecallError
 from stillroom.recall.matching import AnyQuery, Matcher, MatchMode, Span
 from stillroom.recall.paging import page_length, take_page
-from stillroom.recall.paths import Node, components, open_step, opened_path, read_text, readable
+from stillroom.recall.paths import read_text, readable
+from stillroom.recall.walk import Skipped, Walk
 from stillroom.rollouts.truncate import BYTES_PER_TOKEN, middle_truncate
 
 #: What a match costs beside its texts when it is sent as JSON.
@@ -28,13 +28,6 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     content_start_line_number: int
     content: str
     matched_queries: tuple[str, ...]
-
-
-class Skipped(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or folder that could not be searched."""
-
-    path: str
-    reason: str
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +63,9 @@ def search_memories(
     Links, special files and hidden names are passed over; a file that is no UTF-8 is told of in `skipped`.
     """
     matcher = Matcher(queries, mode=match_mode, case_sensitive=case_sensitive, normalized=normalized, limits=limits)
-    skipped: list[Skipped] = []
+    walk = Walk(limits=limits)
     page = take_page(
-        _matches(root, path, matcher, max(context_lines, 0), skipped, limits),
+        _matches(_texts(walk, root, path, limits), matcher, max(context_lines, 0), limits),
         cursor=cursor,
         max_results=page_length(max_results, limits.max_search_results),
         max_bytes=limits.max_answer_tokens * BYTES_PER_TOKEN,
@@ -85,14 +78,12 @@ def search_memories(
         matches=page.results,
         next_cursor=page.next_cursor,
         truncated=page.next_cursor is not None,
-        skipped=tuple(skipped[: limits.skipped_told]),
+        skipped=tuple(walk.skipped),
     )
 
 
-def _matches(
-    root: Path, path: str | None, matcher: Matcher, context_lines: int, skipped: list[Skipped], limits: Lookup
-) -> Iterator[Match]:
-    for name, text in _texts(root, path, skipped, limits):
+def _matches(texts: Iterator[tuple[str, str]], matcher: Matcher, context_lines: int, limits: Lookup) -> Iterator[Match]:
+    for name, text in texts:
         lines: list[str] | None = None
         for span in matcher.spans(text):
             if lines is None:
@@ -114,59 +105,12 @@ def _match(path: str, lines: Sequence[str], span: Span, context_lines: int, limi
     )
 
 
-def _texts(root: Path, path: str | None, skipped: list[Skipped], limits: Lookup) -> Iterator[tuple[str, str]]:
-    """Every file at or below `path` with its text, in the order of the paths."""
-    at = "/".join(components(path))
-    with opened_path(root, path) as node:
-        if node.is_folder:
-            yield from _Walk(skipped, limits).folder(node.descriptor, f"{at}/" if at else "", 0)
-        else:
-            yield from _Walk(skipped, limits).file(node, at)
-
-
-class _Walk:
-    def __init__(self, skipped: list[Skipped], limits: Lookup) -> None:
-        self.skipped = skipped
-        self.limits = limits
-
-    def folder(self, descriptor: int, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
+def _texts(walk: Walk, root: Path, path: str | None, limits: Lookup) -> Iterator[tuple[str, str]]:
+    """Every file at or below `path` with its text."""
+    for met in walk.files(root, path):
         try:
-            with os.scandir(descriptor) as listing:
-                seen = [entry for entry in listing if not entry.name.startswith(".")]
-        except OSError as error:
-            self.skip(prefix.rstrip("/") or ".", f"can't be listed: {error.strerror}")
-            return
-        # With the slash a folder stands where the paths of its files do.
-        names = [entry.name for entry in seen if entry.is_file(follow_symlinks=False)]
-        names += [f"{entry.name}/" for entry in seen if entry.is_dir(follow_symlinks=False)]
-        for name in sorted(names):
-            path = prefix + name
-            if name.endswith("/") and depth >= self.limits.max_folder_depth:
-                self.skip(path, "lies too deep")
-                continue
-            try:
-                node = open_step(descriptor, name.rstrip("/"), path)
-            except NotFound:
-                continue  # gone since it was listed
-            except RecallError as error:
-                self.skip(path, str(error))
-                continue
-            try:
-                if node.is_folder:
-                    yield from self.folder(node.descriptor, f"{path.rstrip('/')}/", depth + 1)
-                else:
-                    yield from self.file(node, path.rstrip("/"))
-            finally:
-                os.close(node.descriptor)
-
-    def file(self, node: Node, path: str) -> Iterator[tuple[str, str]]:
-        try:
-            text = read_text(node, path, max_bytes=self.limits.max_file_bytes)
+            text = read_text(met.node, met.path, max_bytes=limits.max_file_bytes)
         except RecallError as error:
-            self.skip(path, str(error))
+            walk.skip(met.path, str(error))
         else:
-            yield readable(path), text
-
-    def skip(self, path: str, reason: str) -> None:
-        if len(self.skipped) < self.limits.skipped_told:
-            self.skipped.append(Skipped(path=readable(path), reason=reason))
+            yield readable(met.path), text

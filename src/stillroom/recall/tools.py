@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
-from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import RedactionStyle
-from stillroom.errors import RecallError
+from stillroom.recall.counting import counted
 from stillroom.recall.listing import Listing, list_memories
 from stillroom.recall.matching import AnyQuery, MatchMode
 from stillroom.recall.note_names import NAME_FORM, NOTES
-from stillroom.recall.paths import components
 from stillroom.recall.reading import Reading, read_memory
 from stillroom.recall.searching import SearchResult, search_memories
 
 if TYPE_CHECKING:
     from stillroom.recall.notes import Note
 
-Tool = Literal["list", "read", "search", "add_ad_hoc_note"]
-AnswerT = TypeVar("AnswerT", bound="Listing | Reading | SearchResult | Note")
-
 _Path = Annotated[str, Meta(description="Relative to the memory folder, without `..`.")]
 _Cursor = Annotated[str, Meta(description="`next_cursor` of the page before.")]
-_FILES = {"MEMORY.md": "memory_md", "memory_summary.md": "memory_summary", "raw_memories.md": "raw_memories"}
-_FOLDERS = {"rollout_summaries": "rollout_summaries", "skills": "skills", NOTES: "ad_hoc_notes"}
 
 
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -81,7 +73,7 @@ class NoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 def call_list(root: Path, request: ListRequest) -> Listing:
     """`list_memories`, counted."""
-    return _counted(
+    return counted(
         "list",
         request.path,
         lambda: list_memories(root, path=request.path, cursor=request.cursor, max_results=request.max_results),
@@ -90,7 +82,7 @@ def call_list(root: Path, request: ListRequest) -> Listing:
 
 def call_read(root: Path, request: ReadRequest) -> Reading:
     """`read_memory`, counted."""
-    return _counted(
+    return counted(
         "read",
         request.path,
         lambda: read_memory(root, request.path, line_offset=request.line_offset, max_lines=request.max_lines),
@@ -99,7 +91,7 @@ def call_read(root: Path, request: ReadRequest) -> Reading:
 
 def call_search(root: Path, request: SearchRequest) -> SearchResult:
     """`search_memories`, counted."""
-    return _counted(
+    return counted(
         "search",
         request.path,
         lambda: search_memories(
@@ -120,30 +112,4 @@ def call_note(root: Path, text: str, *, name: str | None, clock: Clock, redactio
     """`add_note`, counted."""
     from stillroom.recall.notes import add_note  # the rules of redaction take a tenth of a second to load
 
-    return _counted("add_ad_hoc_note", NOTES, lambda: add_note(root, text, name=name, clock=clock, redaction=redaction))
-
-
-def scope_of(tool: Tool, path: str | None) -> str:
-    """What part of the memory a call is about, for the metric."""
-    try:
-        steps = components(path)
-    except RecallError:
-        return "other"
-    if not steps:
-        return "all" if tool == "search" else "root"
-    at = "/".join(steps)
-    if at in _FILES:
-        return _FILES[at]
-    return next((scope for folder, scope in _FOLDERS.items() if f"{at}/".startswith(f"{folder}/")), "other")
-
-
-def _counted(tool: Tool, path: str | None, call: Callable[[], AnswerT]) -> AnswerT:
-    tags = {"tool": tool, "scope": scope_of(tool, path)}
-    try:
-        answer = call()
-    except RecallError:
-        telemetry.count("memories.tool.call", **tags, status="failed", truncated="unknown")
-        raise
-    cut = answer.truncated if isinstance(answer, Listing | Reading | SearchResult) else "not_applicable"
-    telemetry.count("memories.tool.call", **tags, status="succeeded", truncated=str(cut).lower())
-    return answer
+    return counted("add_ad_hoc_note", NOTES, lambda: add_note(root, text, name=name, clock=clock, redaction=redaction))

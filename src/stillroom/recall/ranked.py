@@ -1,0 +1,171 @@
+"""Finds what the memory says about some words, best first: the raw memories and summaries of all sessions, the
+handbook, skills and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from sqlite3 import Connection
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from stillroom.clock import Clock
+from stillroom.config import LOOKUP, Lookup, Settings
+from stillroom.errors import InvalidRequest, RecallError
+from stillroom.recall.excerpt import excerpt
+from stillroom.recall.index import Row, SearchIndex, find, folders, refresh
+from stillroom.recall.paging import page_length, start_of
+from stillroom.recall.passages import file_of, file_stamps, origins, thread_of
+from stillroom.recall.paths import opened_path
+from stillroom.recall.words import match_expression, query_words
+from stillroom.store import Store
+from stillroom.workspace.artifacts import SUMMARIES, summary_stem
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of memory that was found."""
+
+    title: str
+    #: The line that says most of what was asked for.
+    excerpt: str
+    #: The file in the memory folder that has it, if one does.
+    path: str | None
+    #: Where in that file.
+    line: int | None
+    #: The session that it was extracted from.
+    thread_id: str | None
+    cwd: str | None
+    updated_at: int | None  #: seconds
+
+
+class RankedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of what was found."""
+
+    words: tuple[str, ...]
+    #: False: nothing has all the words, these have some.
+    every_word: bool
+    hits: tuple[Hit, ...]
+    next_cursor: str | None
+    truncated: bool
+
+
+class RankedSearch:
+    """A search that is asked more than once: it keeps the index open, and looks only at what has changed."""
+
+    def __init__(self, settings: Settings, *, clock: Clock, limits: Lookup = LOOKUP) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._limits = limits
+        self._index = SearchIndex(settings.search_index)
+        self._store: Store | None = None
+        self._seen: object = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the index and the store."""
+        self._index.close()
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def search(
+        self,
+        text: str,
+        *,
+        belongs: Callable[[str], bool] | None = None,
+        cursor: str | None = None,
+        max_results: int | None = None,
+    ) -> RankedResult:
+        """The pieces that have all the words of `text`, or if none has, some of them. A word is also found as the
+        beginning of a longer one.
+
+        With `belongs`, sessions of other folders are left out, and so are task groups about them. Raises
+        `InvalidRequest` for a text without words, `StoreError` when the state database can't be read.
+        """
+        words = query_words(text)[: self._limits.max_queries]
+        if not words:
+            raise InvalidRequest("there is no word to search for")
+        start = start_of(cursor)
+        length = page_length(max_results, self._limits.max_search_results)
+
+        def work(db: Connection) -> tuple[bool, list[Row]]:
+            self._refresh(db)
+            among = None if belongs is None else [folder for folder in folders(db) if belongs(folder)]
+            for every in (True, False):
+                expression = match_expression(words, every=every)
+                rows = find(db, expression, among=among, limit=length + 1, offset=start)
+                # A page beyond the last result is empty; it doesn't begin the other list.
+                if rows or (start and find(db, expression, among=among, limit=1, offset=0)):
+                    break
+            return every, rows
+
+        every, rows = self._index.use(work)
+        more = len(rows) > length
+        return RankedResult(
+            words=tuple(words),
+            every_word=every,
+            hits=tuple(self._hit(row, words) for row in rows[:length]),
+            next_cursor=str(start + length) if more else None,
+            truncated=more,
+        )
+
+    def _refresh(self, db: Connection) -> None:
+        """Bring the index up to date, unless nothing has changed since this object last did."""
+        if self._store is None and self._settings.database.exists():
+            self._store = Store.open(self._settings.database, clock=self._clock, limits=self._settings.database_limits)
+        state = self._store and self._store.change_mark()
+        seen = (self._index.openings, state, file_stamps(self._settings.root))
+        if seen != self._seen:
+            refresh(db, origins(self._store, self._settings.root, limits=self._limits))
+            self._seen = seen
+
+    def _hit(self, row: Row, words: Sequence[str]) -> Hit:
+        passage = row.passage
+        found = excerpt(passage.body, words)
+        path, thread_id = file_of(row.origin), thread_of(row.origin)
+        line = passage.line + found.line if path else None
+        if thread_id is not None and self._store is not None:
+            path = self._summary_file(thread_id)
+        return Hit(
+            title=passage.title,
+            excerpt=found.text,
+            path=path,
+            line=line,
+            thread_id=thread_id,
+            cwd=passage.cwd,
+            updated_at=passage.updated_at,
+        )
+
+    def _summary_file(self, thread_id: str) -> str | None:
+        """The session's summary in the memory folder. One that is not selected has none."""
+        output = self._store.stage1_output(thread_id) if self._store else None
+        if output is None:
+            return None
+        path = f"{SUMMARIES}/{summary_stem(thread_id, output.source_updated_at, output.rollout_slug)}.md"
+        return path if _is_there(self._settings.root, path) else None
+
+
+def belongs_to(cwd: Path) -> Callable[[str], bool]:
+    """Whether a folder is this one, below it, or above it."""
+    here = cwd.resolve()
+
+    def belongs(folder: str) -> bool:
+        other = Path(folder)
+        return other.is_relative_to(here) or here.is_relative_to(other)
+
+    return belongs
+
+
+def _is_there(root: Path, path: str) -> bool:
+    try:
+        with opened_path(root, path) as node:
+            return not node.is_folder
+    except RecallError:
+        return False
