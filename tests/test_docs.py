@@ -15,6 +15,8 @@ import pytest
 from stillroom.config import load_settings
 
 PROJECT = Path(__file__).parents[1]
+#: Commands that need a memory: they are tried where a pass has been.
+NEED_MEMORY = {"list", "read", "search"}
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -46,10 +48,14 @@ def test_documented_command_works(command: str, tmp_path: Path) -> None:
         "PYTHONPATH": str(PROJECT / "src"),
     }
     words = shlex.split(command.split(" | ")[0].replace("~", str(tmp_path)))
-    done = subprocess.run(
-        [sys.executable, "-m", *words], env=environment, capture_output=True, text=True, timeout=60, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
+    tried = [words]
+    if words[1] in NEED_MEMORY:
+        tried.insert(0, ["stillroom", "run", "--backfill", "--now", "2026-11-30T09:00:00Z"])
+    for words in tried:
+        done = subprocess.run(
+            [sys.executable, "-m", *words], env=environment, capture_output=True, text=True, timeout=60, cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("make ")])

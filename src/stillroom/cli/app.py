@@ -24,6 +24,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.command("stillroom.cli.run:run_command", name="run")
+app.command("stillroom.cli.search:search_command", name="search")
 app.command("stillroom.cli.folder:list_command", name="list")
 app.command("stillroom.cli.folder:read_command", name="read")
 app.command("stillroom.cli.folder:note_command", name="note")

@@ -1,0 +1,175 @@
+"""`stillroom search`: what does the memory know about this?"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from stillroom.cli.folder import say_more
+from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.clock import SystemClock
+from stillroom.config import LOOKUP, Settings, load_settings
+from stillroom.errors import ConfigError
+from stillroom.recall.counting import counted
+from stillroom.recall.matching import AllOnSameLine, AllWithinLines, AnyQuery, MatchMode
+from stillroom.recall.ranked import Hit, RankedResult, RankedSearch, belongs_to
+from stillroom.recall.searching import Match, SearchResult
+from stillroom.recall.tools import SearchRequest, call_search
+
+
+def search_command(
+    words: Annotated[list[str], Parameter(negative="", consume_multiple=True)],
+    /,
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    cwd: Path | None = None,
+    mode: str | None = None,
+    path: str | None = None,
+    context: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
+    case_sensitive: Annotated[bool, Parameter(negative="")] = False,
+    normalized: Annotated[bool, Parameter(negative="")] = False,
+    max_results: Annotated[int | None, Parameter(name="--max", validator=Number(gte=1))] = None,
+    cursor: str | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Search the memory: the best pieces first, or every line that holds the words exactly.
+
+    Without `--mode` it is a ranked search through what was extracted of all sessions, the handbook, skills and notes.
+    A word is also found as the beginning of a longer one; if nothing has all the words, pieces with some are shown.
+
+    With `--mode`, or any option that goes with it, the files of the memory folder are searched line by line. Each
+    argument is then one text to look for: quote what belongs together.
+
+    ```
+    stillroom search flaky timeout                    # ranked
+    stillroom search deploy --cwd .                   # only this project
+    stillroom search "make verify" pytest --mode any  # lines with either
+    stillroom search parse_amount --path MEMORY.md --context 2
+    ```
+
+    Parameters
+    ----------
+    words
+        What to look for. No character has a special meaning.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    cwd
+        Ranked: leave out what other projects than this folder's said.
+    mode
+        `ranked` (the default); `any`: a line with one of the words; `line`: with all of them; `lines:N`: all within N
+        lines.
+    path
+        Exact: search only this file or folder of the memory folder.
+    context
+        Exact: show so many lines before and after.
+    case_sensitive
+        Exact: upper and lower case differ.
+    normalized
+        Exact: look at letters and digits only, so that `rollout budget` finds `rollout_budget`.
+    max_results
+        At most so many results. Default: 10 ranked, 200 exact; never more than 200.
+    cursor
+        Where to go on: what the page before said.
+    json
+        Print the whole answer as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    exact = {"--path": path, "--context": context, "--case-sensitive": case_sensitive, "--normalized": normalized}
+    given = [name for name, value in exact.items() if value not in (None, False)]
+    if mode == "ranked" or (mode is None and not given):
+        if given:
+            raise ConfigError(f"`{given[0]}` does not go with `--mode ranked`", hint="use `--mode any`")
+        found = _ranked(settings, " ".join(words), cwd=cwd, cursor=cursor, max_results=max_results)
+        print_json(found) if json else _print_ranked(found)
+        return 0
+    if cwd is not None:
+        raise ConfigError("`--cwd` goes with a ranked search only", hint="leave `--mode`, `--path` and the like out")
+    request = SearchRequest(
+        queries=words,
+        match_mode=_mode(mode or "any"),
+        path=path,
+        cursor=cursor,
+        context_lines=context or 0,
+        case_sensitive=case_sensitive,
+        normalized=normalized,
+        max_results=max_results,
+    )
+    result = call_search(settings.root, request)
+    print_json(result) if json else _print_exact(result)
+    return 0
+
+
+def _mode(text: str) -> MatchMode:
+    name, _, count = text.partition(":")
+    if text == "any":
+        return AnyQuery()
+    if text == "line":
+        return AllOnSameLine()
+    if name == "lines" and count.isascii() and count.isdigit() and 0 < len(count) < 10 and int(count):
+        return AllWithinLines(int(count))
+    raise ConfigError(f"`--mode {text}` is not known", hint="it is one of: ranked, any, line, lines:N")
+
+
+def _ranked(
+    settings: Settings, text: str, *, cwd: Path | None, cursor: str | None, max_results: int | None
+) -> RankedResult:
+    with RankedSearch(settings, clock=SystemClock()) as search:
+        return counted(
+            "search",
+            None,
+            lambda: search.search(
+                text,
+                belongs=None if cwd is None else belongs_to(cwd),
+                cursor=cursor,
+                max_results=max_results or LOOKUP.ranked_results,
+            ),
+        )
+
+
+def _print_ranked(found: RankedResult) -> None:
+    if not found.hits:
+        console().print("nothing found", style="yellow")
+    elif not found.every_word:
+        console().print("nothing has all the words; these have some", style="yellow")
+    for hit in found.hits:
+        print_data(_heading(hit))
+        print_data(f"    {hit.title}")
+        if hit.excerpt.lstrip("# ") != hit.title:
+            print_data(f"    {hit.excerpt}")
+    say_more(found.next_cursor)
+
+
+def _heading(hit: Hit) -> str:
+    """Where to read it, and what it is about."""
+    place = hit.path or f"session {hit.thread_id}"
+    if hit.line is not None:
+        place += f":{hit.line}"
+    about = [hit.cwd] if hit.cwd else []
+    if hit.thread_id and hit.updated_at is not None:
+        about.append(datetime.fromtimestamp(hit.updated_at).astimezone().strftime("%Y-%m-%d"))
+    return f"{place}  ({', '.join(about)})" if about else place
+
+
+def _print_exact(result: SearchResult) -> None:
+    if not result.matches:
+        console().print("nothing found", style="yellow")
+    around = any("\n" in match.content for match in result.matches)
+    for number, match in enumerate(result.matches):
+        if around and number:
+            print_data("--")
+        _print_match(match)
+    for skipped in result.skipped:
+        console().print(plain(f"not searched: {skipped.reason}"), style="yellow", markup=False)
+    say_more(result.next_cursor)
+
+
+def _print_match(match: Match) -> None:
+    for number, line in enumerate(match.content.split("\n"), match.content_start_line_number):
+        print_data(f"{match.path}:{number}: {line}")
