@@ -235,6 +235,38 @@ def test_a_codex_config_that_can_not_take_the_entry_is_refused_whole(
     assert says in capsys.readouterr().err
 
 
+def test_where_hooks_are_kept_in_codex_config_ours_goes_there_too(home: Home) -> None:
+    config = home / ".codex/config.toml"
+    mine = CONFIG + '\n[[hooks.SessionStart]]\nmatcher = "startup"\n[[hooks.SessionStart.hooks]]\ncommand = "x"\n'
+    config.write_text(mine)
+    assert run_command(["init"]) == 0
+    assert not (home / ".codex/hooks.json").exists()
+    once = config.read_text()
+    assert once.startswith(mine)
+    groups = tomllib.loads(once)["hooks"]["SessionStart"]
+    assert [is_our_hook(group["hooks"][0]["command"]) for group in groups] == [False, True]
+    trusted = '\n[hooks.state."a"]\ntrusted_hash = "1"\n'
+    config.write_text(once + trusted)
+    assert run_command(["init"]) == 0
+    assert config.read_text() == once + trusted
+    healed = once.replace(groups[1]["hooks"][0]["command"], "/elsewhere/stillroom-hook codex session-start")
+    config.write_text(healed + trusted)
+    assert run_command(["init"]) == 0
+    assert config.read_text() == once + trusted
+    assert run_command(["uninit"]) == 0
+    assert config.read_text() == mine + trusted
+
+
+def test_it_is_said_when_two_memories_would_meet_or_no_hook_runs(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / ".codex/config.toml").write_text("[features]\nmemories = true\nhooks = false\n")
+    (home / ".claude/settings.json").write_text('{"disableAllHooks": true}')
+    run_command(["init", "--dry-run"])
+    said = capsys.readouterr().err
+    assert "Codex's own memories are on" in said and "Codex runs no hook" in said and "disableAllHooks" in said
+
+
 def test_a_link_is_followed_and_stays_a_link(home: Home) -> None:
     dotfiles = home / "dotfiles"
     dotfiles.mkdir()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -138,10 +139,8 @@ def _plan_claude_code(place: _Place) -> Plan:
     original = read_original(place.home / "settings.json")
     root, ours = place.settings.root, place.manifest.read_rule
 
-    def change(text: str) -> str:
-        return claude_code.settings_with_us(text, place.programs, root, former_rule=ours)
-
-    edit = _edited(original, change)
+    with _refusing(original):
+        edit = _edit(original, claude_code.settings_with_us(original.text, place.programs, root, former_rule=ours))
     rule: str | None = claude_code.read_rule(root)
     if rule != ours and claude_code.allows_reading(original.text, root):
         rule = None  # the user's own
@@ -162,15 +161,17 @@ def _unplan_claude_code(place: _Place) -> Plan:
 
 def _plan_codex(place: _Place) -> Plan:
     config, hooks = read_original(place.home / "config.toml"), read_original(place.home / "hooks.json")
-    first = _edited(hooks, lambda text: codex.hooks_with_us(text, place.programs))
-    second = _edited(config, lambda text: codex.config_with_us(text, place.programs, place.named_home))
-    said = codex.remarks(config.text, place.settings.root, place.home)
-    if first.changes or not codex.is_trusted(config.text, hooks.text, place.home / "hooks.json"):
+    with _refusing(config, hooks):
+        texts = codex.with_us(config.text, hooks.text, place.programs, place.named_home)
+        edits = (_edit(hooks, texts[1]), _edit(config, texts[0]))
+        said = codex.remarks(config.text, place.settings.root, place.home)
+        trusted = codex.is_trusted(config.text, hooks.text, place.home)
+    if any(edit.changes for edit in edits) or not trusted:
         said.append(
             "Codex runs a hook only once you trusted it. Its next start in a terminal asks («Hooks need review»), "
             "and so does `/hooks`; until then no session is given memory, and `codex exec` doesn't say so"
         )
-    return Plan(codex.AGENT, (first, second), remarks=(*said, *_where_it_runs(place.programs)))
+    return Plan(codex.AGENT, edits, remarks=(*said, *_where_it_runs(place.programs)))
 
 
 def _unplan_codex(place: _Place) -> Plan:
@@ -184,11 +185,18 @@ def _unplan_codex(place: _Place) -> Plan:
     )
 
 
-def _edited(original: Original, change: Callable[[str], str]) -> Edit:
+@contextmanager
+def _refusing(*originals: Original) -> Iterator[None]:
     try:
-        return Edit(original, original.encode(change(original.text)))
+        yield
     except NotEditable as error:
-        raise SettingsRefused(f"`{original.path}`: {error}", hint="nothing was changed in it; mend it first") from error
+        names = " or ".join(f"`{original.path}`" for original in originals)
+        raise SettingsRefused(f"{names}: {error}", hint="nothing was changed in it; mend it first") from error
+
+
+def _edit(original: Original, text: str) -> Edit:
+    """A file that was not there, and has nothing to hold, stays away."""
+    return Edit(original, original.encode(text) if text or original.data is not None else None)
 
 
 def _restored(original: Original, manifest: Manifest, change: Callable[[str], str]) -> Edit:
@@ -202,7 +210,8 @@ def _restored(original: Original, manifest: Manifest, change: Callable[[str], st
         before = _backed_up(original, known.backup)
         if before is not None and change(before.text) == before.text:  # else it holds an entry of ours, an older one
             return Edit(original, before.data)
-    return _edited(original, change)
+    with _refusing(original):
+        return _edit(original, change(original.text))
 
 
 def _backed_up(original: Original, backup: str) -> Original | None:

@@ -1,7 +1,7 @@
 """What a session is told at its start: how to use the memory, round the part of the summary that is for it.
 
 `fast_instructions` answers from the prepared copy in a few milliseconds; it is what a hook calls, so nothing that is
-imported here costs more than `json`. `instructions` makes the copy first if need be.
+imported here costs a millisecond. `instructions` makes the copy first if need be.
 """
 
 from __future__ import annotations
@@ -75,10 +75,13 @@ class Stale:
         self.reason = reason
 
 
-def fast_instructions(home: str, root: str | None, cwd: str) -> Instructions | Nothing | Stale:
+def fast_instructions(
+    home: str, root: str | None, cwd: str, *, max_chars: int | None = None
+) -> Instructions | Nothing | Stale:
     """The instructions from the prepared copy under `home`. Reads a handful of small files and starts no process.
 
-    `root` is the memory folder where it is not the one of the settings.
+    `root` is the memory folder where it is not the one of the settings. `max_chars` is what the agent takes of one
+    text: less of the summary is given then.
     """
     config = stamp_of(f"{home}/config.toml")
     prepared = load(home)
@@ -91,7 +94,7 @@ def fast_instructions(home: str, root: str | None, cwd: str) -> Instructions | N
     if root is not None and os.path.abspath(root) != prepared.root:
         return Stale("the prepared copy is of another memory folder")
     if prepared.is_off:
-        return compose(prepared, home=home, cwd=cwd)
+        return compose(prepared, home=home, cwd=cwd, max_chars=max_chars)
     if os.path.islink(prepared.root):
         return Nothing("the memory folder is a link")
     stamp = stamp_of(f"{prepared.root}/{SUMMARY}")
@@ -99,13 +102,15 @@ def fast_instructions(home: str, root: str | None, cwd: str) -> Instructions | N
         return Nothing("there is no memory yet")
     if stamp != prepared.stamp:
         return Stale(f"`{SUMMARY}` was changed")
-    return compose(prepared, home=home, cwd=cwd)
+    return compose(prepared, home=home, cwd=cwd, max_chars=max_chars)
 
 
-def instructions(settings: Settings, cwd: str, *, keep: bool = True) -> Instructions | Nothing:
+def instructions(
+    settings: Settings, cwd: str, *, keep: bool = True, max_chars: int | None = None
+) -> Instructions | Nothing:
     """The same, from the memory folder itself if no prepared copy holds; `keep` writes the copy for the next time."""
     home, root = str(settings.home), str(settings.root)
-    fast = fast_instructions(home, root, cwd)
+    fast = fast_instructions(home, root, cwd, max_chars=max_chars)
     if not isinstance(fast, Stale):
         return fast
     from stillroom.recall.preparing import folders_if_any, make_ready, save_if_possible
@@ -113,29 +118,31 @@ def instructions(settings: Settings, cwd: str, *, keep: bool = True) -> Instruct
     ready = make_ready(settings, folders_if_any(settings))
     if keep:
         save_if_possible(settings, ready)
-    return compose(ready, home=home, cwd=cwd)
+    return compose(ready, home=home, cwd=cwd, max_chars=max_chars)
 
 
-def compose(prepared: Prepared, *, home: str, cwd: str) -> Instructions | Nothing:
+def compose(prepared: Prepared, *, home: str, cwd: str, max_chars: int | None = None) -> Instructions | Nothing:
     """The instructions for a session in `cwd`."""
     if prepared.nothing is not None:
         return Nothing(prepared.nothing)
     session = identify(cwd)
-    summary, left = pack(
-        prepared.lines,
-        _tiers(prepared, session),
-        limit_bytes=prepared.tokens * _BYTES_PER_TOKEN,
-        others_too=prepared.others_too,
-    )
-    if not summary:
-        return Nothing("the memory holds nothing for this project")
-    version = _version(home)
-    receipt = _receipt(left, version)
+    tier_of, version = _tiers(prepared, session), _version(home)
     with open(os.path.join(os.path.dirname(__file__), "read_path.md"), encoding="utf-8") as file:
         before, _, after = file.read().strip().partition("{{ summary }}")
-    before, after = before.replace("{{ root }}", prepared.root), after.replace("{{ receipt }}", receipt)
+    before = before.replace("{{ root }}", prepared.root)
+    limit = prepared.tokens * _BYTES_PER_TOKEN
+    while True:
+        summary, left = pack(prepared.lines, tier_of, limit_bytes=limit, others_too=prepared.others_too)
+        if not summary:
+            return Nothing("the memory holds nothing for this project")
+        receipt = _receipt(left, version)
+        text = f"<{TAG}>\n{before}{summary}{after.replace('{{ receipt }}', receipt)}\n</{TAG}>\n"
+        over = _chars(text) - max_chars if max_chars else 0
+        if over <= 0:
+            break
+        limit = min(limit, len(summary.encode())) - over
     return Instructions(
-        text=f"<{TAG}>\n{before}{summary}{after}\n</{TAG}>\n",
+        text=text,
         receipt=receipt,
         summary_tokens=-(-len(summary.encode()) // _BYTES_PER_TOKEN),
         left_out=left,
@@ -143,6 +150,11 @@ def compose(prepared: Prepared, *, home: str, cwd: str) -> Instructions | Nothin
         root=prepared.root,
         repository=session,
     )
+
+
+def _chars(text: str) -> int:
+    """As programs in JavaScript count them: in UTF-16."""
+    return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
 
 
 def _tiers(prepared: Prepared, session: Repository) -> Callable[[int], Tier]:

@@ -1,15 +1,15 @@
-"""The summary, redacted and parsed ahead, in `recall.json`: what a session start reads. Imports nothing but `json`.
+"""The summary, redacted and parsed ahead, in `recall.json`: what a session start reads. Imports nothing.
 
 It holds for as long as the summary, the settings and Stillroom itself are those that it was made with.
 """
 
 from __future__ import annotations
 
-import json
 import os
 
 from stillroom import __version__
 from stillroom.recall.packing import Line
+from stillroom.recall.quick_json import loads
 from stillroom.recall.repository import Repository
 
 TYPE_CHECKING = False
@@ -93,7 +93,7 @@ def load(home: str) -> Prepared | None:
     """The prepared copy; None when there is none, or it is damaged or of another version."""
     try:
         with open(f"{home}/{FILE}", "rb") as file:
-            return decode(json.loads(file.read()))
+            return decode(loads(file.read()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -133,6 +133,8 @@ def encode(prepared: Prepared) -> dict[str, object]:
 
 def save(home: str, prepared: Prepared) -> None:
     """Write it, for its owner only; a reader sees the old copy or the new one. Raises `OSError`."""
+    import json
+
     temporary = f"{home}/.{FILE}.{os.urandom(6).hex()}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

@@ -1,0 +1,126 @@
+"""Starts `stillroom run` beside a session: detached, one at a time, and not more often than is of use."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from stillroom.integrations.bounds import MAX_LOG_BYTES, PASS_INTERVAL_MINUTES, START_FLOOR_SECONDS
+from stillroom.integrations.journal import log_failure
+
+STAMP = "pass.stamp"
+LOCK = "pass.lock"
+LOG = "pass.log"
+#: Set for the pass and all that it starts: a hook under it does nothing, so that no pass ever starts another.
+OFF = "STILLROOM_HOOK"
+
+
+def start_pass(home: str, thread_id: str) -> None:
+    """Start a pass if one is due, and return at once: looking closer and starting are the child's work.
+
+    The child leaves the session's process group and its streams, takes the lock that the pass then holds until it ends,
+    and becomes `stillroom run`.
+    """
+    if not hasattr(os, "fork") or not _worth_looking(home):
+        return
+    if os.fork():
+        return
+    try:
+        os.setsid()
+        _leave_streams(home)
+        _become_pass(home, thread_id)
+    except Exception as error:  # noqa: BLE001 - a second copy of the hook must never get out of here
+        log_failure(home, f"starting a pass: {type(error).__name__}: {error}")
+    finally:
+        os._exit(0)
+
+
+def _worth_looking(home: str) -> bool:
+    try:
+        age = time.time() - os.stat(home + "/" + STAMP).st_mtime  # noqa: PTH116
+    except OSError:
+        return os.path.isdir(home)  # noqa: PTH112
+    return not 0 <= age < START_FLOOR_SECONDS
+
+
+def _leave_streams(home: str) -> None:
+    """The agent waits for the last holder of its pipes: stdin is empty from now on, the rest goes to a log."""
+    path = home + "/" + LOG
+    try:
+        if os.stat(path).st_size > MAX_LOG_BYTES:  # noqa: PTH116
+            os.replace(path, path + ".1")  # noqa: PTH105
+    except FileNotFoundError:
+        pass
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, ours in ((0, nothing), (1, log), (2, log)):
+        os.dup2(ours, descriptor)
+    os.closerange(3, 1024)
+
+
+def _become_pass(home: str, thread_id: str) -> None:
+    import fcntl
+
+    lock = os.open(home + "/" + LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # a pass runs
+        return
+    if not is_due(home, time.time()):
+        return
+    _touch(home + "/" + STAMP)
+    os.set_inheritable(lock, True)
+    # `-P`: the folder in which a program is started is no place to import from.
+    command = [sys.executable, "-P", "-m", "stillroom", "run", "--home", home]
+    if thread_id:
+        command += ["--trigger-thread", thread_id]
+    os.chdir(home)
+    os.execve(command[0], command, {**os.environ, OFF: "off"})
+
+
+def is_due(home: str, now: float) -> bool:
+    """Whether the last start, and the last pass that the store knows of, are `pass_interval_minutes` ago."""
+    interval = 60 * _interval_minutes(home)
+    return all(not 0 <= now - last < interval for last in (_stamped(home), _recorded(home)))
+
+
+def _stamped(home: str) -> float:
+    try:
+        return os.stat(home + "/" + STAMP).st_mtime  # noqa: PTH116
+    except OSError:
+        return 0.0
+
+
+def _recorded(home: str) -> float:
+    """The start of the last pass in the state database, one that a person started included."""
+    import sqlite3
+    from urllib.parse import quote
+
+    try:
+        db = sqlite3.connect(f"file:{quote(home)}/state.sqlite3?mode=ro", uri=True, timeout=1.0)
+    except sqlite3.Error:
+        return 0.0
+    try:
+        (last,) = db.execute("SELECT max(at) FROM passes").fetchone()
+    except sqlite3.Error:  # what is wrong with it, the pass says in its log
+        return 0.0
+    finally:
+        db.close()
+    return float(last or 0)
+
+
+def _interval_minutes(home: str) -> int:
+    import tomllib
+
+    try:
+        with open(home + "/config.toml", "rb") as file:
+            minutes = tomllib.load(file)["memories"]["pass_interval_minutes"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return PASS_INTERVAL_MINUTES
+    return minutes if isinstance(minutes, int) and 1 <= minutes <= 1440 else PASS_INTERVAL_MINUTES
+
+
+def _touch(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    os.utime(path)
