@@ -304,6 +304,17 @@ class Citing(msgspec.Struct, frozen=True, kw_only=True):
 
     #: A longer script is not parsed: nobody reads memory with it, and a program may have written it.
     max_command_chars: int = 16 * 1024
+    #: Of one message; the prompt asks for a handful.
+    max_entries_per_message: int = 100
+    max_ids_per_message: int = 100
+    #: Files of older versions of the folder that one pass looks up: git answers in a few milliseconds.
+    max_version_lookups: int = 200
+    #: Bytes of sessions that one pass searches: a few seconds. What is left is searched by the next.
+    max_search_bytes: int = 4 * 1024 * 1024 * 1024
+    #: Citations that don't count and are told with their reason; all are counted.
+    invalid_told: int = 20
+    #: Sessions without a use that are recorded together.
+    searched_per_transaction: int = 500
 
 
 CITING = Citing()

@@ -26,8 +26,9 @@ from stillroom.extract.guard import Guard, GuardDecision, default_guard
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
 from stillroom.models import check_model
-from stillroom.progress import ProgressListener, silent
+from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.preparing import RecallReport, prepare_recall
+from stillroom.recall.usage import UsageReport, count_usage
 from stillroom.store import Store
 from stillroom.workspace.extensions import seed_instructions
 from stillroom.workspace.layout import LayoutReport, prepare_folder
@@ -73,6 +74,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     folder: LayoutReport | None = None
     threads: RegisterReport | None = None
+    usage: UsageReport | None = None
     reopened: int = 0
     pruned: int = 0
     guard: GuardDecision | None = None
@@ -142,6 +144,8 @@ async def _pass(
         report = put(report, threads=await register_threads(settings, store, clock, on_progress=on_progress))
         if reason := await _gate_source(store, trigger):
             return put(report, skipped=reason)
+        # Of every session, however old: what they used decides what the next consolidation rests on.
+        report = put(report, usage=await _count_usage(settings, store, clock, on_progress))
         if options.upgrade:
             report = put(report, reopened=await asyncio.to_thread(store.reopen_offline))
         # Before anything is changed or paid for: another program's memories are not ours to replace.
@@ -184,6 +188,15 @@ async def _pass(
         return put(report, recall=await asyncio.to_thread(prepare_recall, settings, store, clock))
     except (StoreError, WorkspaceError, OSError) as error:
         return _stopped(report, error)
+
+
+async def _count_usage(settings: Settings, store: Store, clock: Clock, listener: ProgressListener) -> UsageReport:
+    loop = asyncio.get_running_loop()
+
+    def listen(progress: Progress) -> None:
+        loop.call_soon_threadsafe(listener, progress)
+
+    return await asyncio.to_thread(count_usage, settings, store, clock, on_progress=listen)
 
 
 def _stopped(report: PipelineReport, error: StillroomError | OSError) -> PipelineReport:

@@ -8,7 +8,12 @@ from contextlib import contextmanager
 
 from stillroom.progress import Progress, ProgressListener, silent
 
-_TITLES = {"scan": "Reading sessions", "extract": "Extracting", "consolidate": "Consolidating"}
+_TITLES = {
+    "scan": "Reading sessions",
+    "usage": "Counting uses",
+    "extract": "Extracting",
+    "consolidate": "Consolidating",
+}
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase
 from stillroom.extract.outcome import Failed as ThreadFailed
 from stillroom.extract.outcome import Phase1Report
 from stillroom.pipeline import PipelineReport
+from stillroom.recall.usage import UsageReport
 from stillroom.spending import Usage
 from stillroom.store.records import ThreadsLeft
 
@@ -59,6 +60,8 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
         style = "bold red" if report.failed else "yellow"
         yield style, f"skipped       {_SKIPPED[report.skipped]}" + (f": {report.detail}" if report.detail else "")
         return
+    if report.usage:
+        yield from _usage(report.usage)
     for link in report.folder.removed_links if report.folder else ():
         yield "yellow", f"folder        removed the link {link.path} -> {link.target}"
     if report.reopened:
@@ -81,6 +84,26 @@ def _looked_in(source: Source) -> str:
     if not root.is_dir():
         return f"there is no `{root}`: set `CODEX_HOME`, or `[[sources]]` in `config.toml`"
     return f"`{root}` holds none"
+
+
+def _usage(usage: UsageReport) -> Iterator[tuple[str | None, str]]:
+    """Nothing where nothing was used: most sessions cite no memory."""
+    if usage.citing or usage.reads:
+        counted = _many(usage.counted, "use of a memory", "uses of memories")
+        reads = _many(sum(usage.reads.values()), "command")
+        yield None, f"used          {counted} counted in {_many(usage.citing, 'message')}; read by {reads}"
+    for invalid in usage.invalid[:_FAILURES_TOLD]:
+        yield "yellow", f"              `{invalid.cited}` is not counted: {invalid.reason}"
+    if usage.invalid_total > _FAILURES_TOLD:
+        yield "yellow", f"              and {usage.invalid_total - _FAILURES_TOLD:,} more"
+    for broken in usage.broken[:_FAILURES_TOLD]:
+        yield "yellow", f"              {broken.reason}"
+    if usage.left:
+        yield None, f"              {usage.left:,} sessions are searched by the next pass"
+
+
+def _many(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:

@@ -32,6 +32,8 @@ class ReadStats:
     #: From the last `session_meta` line that has one.
     memory_mode: MemoryMode | None = None
     last_cwd: str | None = None
+    #: The thread whose lines this one begins with, where a session says so.
+    forked_from: str | None = None
     #: The last line has no newline yet: its writer is alive, or died.
     torn: bool = False
     #: Why reading ended before the end of the file, e.g. a damaged archive.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Generic, Protocol, Self, TypeVar
@@ -85,6 +85,7 @@ class ItemStream(Generic[D_co]):
         self._decoder = decoder
         self._file = file
         self._path = path
+        self._wanted: Callable[[bytes], bool] | None = None
         self._batches = self._lists(max_line_bytes, stop_after_bytes, reading)
         self._items = self._read()
 
@@ -112,6 +113,15 @@ class ItemStream(Generic[D_co]):
         self._batches.close()
         self._file.close()
 
+    def only(self, wanted: Callable[[bytes], bool]) -> Self:
+        """Look at no line of which `wanted` says no when its turn comes, but at the first, which tells whose they are.
+
+        It is asked of many lines joined before it is asked of each, so a no must mean that no part is wanted either. To
+        be called ahead of the iteration.
+        """
+        self._wanted = wanted
+        return self
+
     def __iter__(self) -> Iterator[Item]:
         return self._items
 
@@ -126,7 +136,17 @@ class ItemStream(Generic[D_co]):
 
     def _read(self) -> Generator[Item, None, None]:
         for lines in self._batches:
-            yield from self.decoder.items(lines, self.stats.lines - len(lines) + 1)
+            first = self.stats.lines - len(lines) + 1
+            if (wanted := self._wanted) is None:
+                yield from self.decoder.items(lines, first)
+                continue
+            if first == 1:
+                yield from self.decoder.items(lines[:1], 1)
+                first, lines = 2, lines[1:]
+            if wanted(b"".join(lines)):
+                for number, line in enumerate(lines, first):
+                    if wanted(line):
+                        yield from self.decoder.items([line], number)
 
     def _lists(self, max_line_bytes: int, stop: int, reading: Reading) -> Generator[list[bytes], None, None]:
         """The lines, with what may go wrong with the file."""

@@ -9,6 +9,7 @@ from stillroom.store.records import (
     Job,
     PassRecord,
     RateLimitSnapshot,
+    RecordedUse,
     RetryBackoff,
     RetryExhausted,
     Running,
@@ -19,6 +20,7 @@ from stillroom.store.records import (
     Stage1Draft,
     Stage1Output,
     UpToDate,
+    Use,
 )
 from stillroom.store.store import Store
 
@@ -29,6 +31,7 @@ __all__ = [
     "Job",
     "PassRecord",
     "RateLimitSnapshot",
+    "RecordedUse",
     "RetryBackoff",
     "RetryExhausted",
     "Running",
@@ -40,4 +43,5 @@ __all__ = [
     "Stage1Output",
     "Store",
     "UpToDate",
+    "Use",
 ]

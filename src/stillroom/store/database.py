@@ -22,7 +22,7 @@ from stillroom.errors import NewerSchema, StoreUnavailable
 APPLICATION_ID = 0x5374696C
 
 #: The file that brings a database from version N to N + 1, N being its place here.
-MIGRATIONS = ("schema.sql", "migrations/0002_repositories.sql")
+MIGRATIONS = ("schema.sql", "migrations/0002_repositories.sql", "migrations/0003_memory_uses.sql")
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}

@@ -324,8 +324,38 @@ WHERE thread_id = :thread_id AND selected_for_phase2 = 1;
 
 -- use_output --
 -- A session drew on this memory.
-UPDATE stage1_outputs SET usage_count = usage_count + 1, last_usage = :now
+UPDATE stage1_outputs SET usage_count = usage_count + 1, last_usage = max(coalesce(last_usage, :now), :now)
 WHERE thread_id = :thread_id;
+
+-- list_unsearched --
+-- Sessions whose file was not yet searched for uses of memory, or looks different now; oldest first.
+SELECT
+    thread.thread_id, agent, rollout_path, source, cwd, created_at_ms, updated_at_ms, title, preview, memory_mode,
+    archived, parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider,
+    thread.file_size, thread.file_mtime_ns
+FROM threads AS thread
+LEFT JOIN usage_searches AS search ON search.thread_id = thread.thread_id
+WHERE missing = 0
+    AND (search.file_size IS NOT thread.file_size OR search.file_mtime_ns IS NOT thread.file_mtime_ns)
+ORDER BY created_at_ms, thread.thread_id;
+
+-- save_search --
+-- The session was searched for uses of memory when its file looked like this.
+INSERT INTO usage_searches (thread_id, file_size, file_mtime_ns)
+SELECT :thread_id, :file_size, :file_mtime_ns
+WHERE EXISTS (SELECT 1 FROM threads WHERE thread_id = :thread_id)
+ON CONFLICT (thread_id) DO UPDATE SET file_size = excluded.file_size, file_mtime_ns = excluded.file_mtime_ns;
+
+-- list_uses --
+-- The uses of memory that are known of a session.
+SELECT digest, nth
+FROM memory_uses
+WHERE thread_id = :thread_id;
+
+-- save_use --
+-- A message that cites memory, or a command that reads it.
+INSERT INTO memory_uses (thread_id, digest, nth, kind, at, counted)
+VALUES (:thread_id, :digest, :nth, :kind, :at, :counted);
 
 -- prune_outputs --
 -- Remove the oldest outputs that nobody used for too long and that no memory file rests on.

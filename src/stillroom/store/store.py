@@ -1,7 +1,7 @@
 """The door to the state database: every method is one transaction, at the time that the clock shows.
 
 Any thread may call it, and any number of processes may have the same file open. What a method does stands in the
-module that it calls: `threads`, `stage1`, `consolidation`, `ledger`.
+module that it calls: `threads`, `stage1`, `usage`, `consolidation`, `ledger`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Self
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
 from stillroom.spending import ModelCall
-from stillroom.store import consolidation, folders, leases, ledger, stage1, threads
+from stillroom.store import consolidation, folders, leases, ledger, stage1, threads, usage
 from stillroom.store.database import Database
 from stillroom.store.records import (
     Checkout,
@@ -24,6 +24,7 @@ from stillroom.store.records import (
     OutputStamp,
     PassRecord,
     RateLimitSnapshot,
+    RecordedUse,
     Selection,
     SpendingTotal,
     Stage1Claim,
@@ -31,6 +32,7 @@ from stillroom.store.records import (
     Stage1Draft,
     Stage1Output,
     ThreadsLeft,
+    Use,
 )
 from stillroom.store.texts import to_sql
 from stillroom.thread import FileStamp, MemoryMode, Thread
@@ -281,6 +283,31 @@ class Store:
         """Count one use of each of these memories; returns how many are known."""
         with self._database.write() as db:
             return stage1.record_usage(db, thread_ids, now=self._clock.now())
+
+    def unsearched_threads(self) -> list[tuple[Thread, FileStamp]]:
+        """Sessions that are to be searched for uses of memory, oldest first, with how their files looked."""
+        with self._database.read() as db:
+            return usage.unsearched(db)
+
+    def known_uses(self, thread_id: str) -> set[tuple[bytes, int | None]]:
+        """The uses of memory that are recorded of a session, as `(digest, nth)`."""
+        with self._database.read() as db:
+            return usage.known(db, thread_id)
+
+    def record_uses(self, thread_id: str, uses: Sequence[Use], *, stamp: FileStamp | None = None) -> list[RecordedUse]:
+        """Record what a session used of memory and count it, each use once however often it is given; returns what is
+        new. With `stamp` the session counts as searched."""
+        with self._database.write() as db:
+            recorded = usage.record(db, thread_id, uses)
+            if stamp is not None:
+                usage.save_search(db, thread_id, stamp)
+            return recorded
+
+    def mark_searched(self, found: Sequence[tuple[str, FileStamp]]) -> None:
+        """These sessions use no memory that is not recorded yet."""
+        with self._database.write() as db:
+            for thread_id, stamp in found:
+                usage.save_search(db, thread_id, stamp)
 
     def clear_memory(self) -> None:
         """Forget every output and every job. Threads, their modes and the spending stay."""

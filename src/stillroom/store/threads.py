@@ -44,11 +44,11 @@ def mark_missing(db: sqlite3.Connection, agent: str, *, present: Collection[str]
 
 def get(db: sqlite3.Connection, thread_id: str) -> Thread | None:
     row = execute(db, "get_thread", thread_id=to_sql(thread_id)).fetchone()
-    return _thread(row) if row else None
+    return read_thread(row) if row else None
 
 
 def newest(db: sqlite3.Connection, *, limit: int, agent: str | None) -> list[Thread]:
-    return [_thread(row) for row in execute(db, "list_threads", limit=limit, agent=agent)]
+    return [read_thread(row) for row in execute(db, "list_threads", limit=limit, agent=agent)]
 
 
 def set_mode(db: sqlite3.Connection, thread_id: str, mode: MemoryMode, *, retries: int, now: int) -> bool:
@@ -93,5 +93,7 @@ def _columns(thread: Thread, stamp: FileStamp) -> dict[str, object]:
     }
 
 
-def _thread(row: sqlite3.Row) -> Thread:
-    return Thread(**{**values(row), "archived": bool(row["archived"])})
+def read_thread(row: sqlite3.Row) -> Thread:
+    """The thread in a row with its columns; others beside them are passed over."""
+    known = values(row)
+    return Thread(**{name: known[name] for name in Thread.__struct_fields__} | {"archived": bool(row["archived"])})

@@ -1,0 +1,181 @@
+"""What one session used of memory: the messages that cite it, and the commands that read it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from stillroom.config import StageOne
+from stillroom.recall.citations import MemoryCitation, parse_memory_citation
+from stillroom.recall.usage_kinds import UsageKind, memories_usage_kinds_from_command
+from stillroom.rollouts.calls import Call, Output, read_call, read_output
+from stillroom.rollouts.item import Item
+from stillroom.rollouts.readers import open_thread
+from stillroom.rollouts.speech import Message, speeches
+from stillroom.thread import Thread
+
+_BLOCK = b"oai-mem-citation"
+_FOLDER = "memories"
+_NAMES = (b"MEMORY.md", b"memory_summary.md", b"raw_memories.md", b"rollout_summaries", b"skills")
+#: Calls whose output may still come; a client has a handful at a time.
+_PENDING_CALLS = 100
+
+_message = msgspec.json.Decoder(Message)
+_call = msgspec.json.Decoder(Call)
+_output = msgspec.json.Decoder(Output)
+
+
+class Cited(NamedTuple):
+    """A message that cites memory."""
+
+    citation: MemoryCitation
+    digest: bytes
+    #: Of the messages of this session that cite the same, from 1; None: one more.
+    nth: int | None
+    at: int  #: seconds
+
+    @property
+    def key(self) -> tuple[bytes, int | None]:
+        return self.digest, self.nth
+
+
+@dataclass(slots=True)
+class Looked:
+    """A command that reads memory."""
+
+    tool: str
+    kinds: tuple[UsageKind, ...]
+    digest: bytes
+    nth: int
+    at: int  #: seconds
+    #: None: the record does not tell.
+    success: bool | None = None
+
+    @property
+    def key(self) -> tuple[bytes, int | None]:
+        return self.digest, self.nth
+
+
+@dataclass(slots=True)
+class ThreadUses:
+    """What one session used."""
+
+    cited: list[Cited] = field(default_factory=list)
+    looked: list[Looked] = field(default_factory=list)
+    #: The thread that it was forked from: it begins with that one's lines.
+    origin: str | None = None
+    bytes: int = 0
+
+
+class Folder(NamedTuple):
+    """How commands may name the memory folder."""
+
+    root: str
+    variables: Mapping[str, str]
+
+
+def read_uses(thread: Thread, folder: Folder, *, stage: StageOne, now: int) -> ThreadUses:
+    """Search a session. Lines that can't hold a use are not decoded. Raises `RolloutError`."""
+    search = _Search(thread, folder, now)
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
+        for item in items.only(search.wants):
+            try:
+                search.read(item)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+        if items.stats.forked_from != thread.thread_id:
+            search.uses.origin = items.stats.forked_from
+        search.uses.bytes = items.stats.bytes
+    return search.uses
+
+
+def digest_of(citation: MemoryCitation) -> bytes:
+    """Equal for citations that say the same."""
+    entries = [(entry.path, entry.line_start, entry.line_end, entry.note) for entry in citation.entries]
+    return _digest("citation", repr((entries, citation.rollout_ids)))
+
+
+class _Search:
+    def __init__(self, thread: Thread, folder: Folder, now: int) -> None:
+        self.uses = ThreadUses()
+        self._now = now
+        self._thread = thread
+        self._folder = folder
+        self._nth: Counter[bytes] = Counter()
+        self._pending: dict[str, Looked] = {}
+        self.wants = _filter(folder, self._pending)
+
+    def read(self, item: Item) -> None:
+        if item.type == "message":
+            if item.role == "assistant" and _BLOCK in item.raw:
+                self._said(item)
+        elif item.type.endswith("_output"):
+            self._ended(item)
+        elif item.type.endswith("_call"):
+            self._asked(item)
+
+    def _said(self, item: Item) -> None:
+        text = "\n".join(text for _, text in speeches(_message.decode(item.raw)))
+        citation = parse_memory_citation(text)
+        if citation is not None:
+            digest = digest_of(citation)
+            self.uses.cited.append(Cited(citation, digest, self._count(digest), self._time(item)))
+
+    def _asked(self, item: Item) -> None:
+        call = _call.decode(item.raw)
+        asked = read_call(call)
+        if asked.command is None:
+            return
+        kinds = memories_usage_kinds_from_command(
+            asked.command,
+            cwd=asked.workdir or self._thread.cwd,
+            root=self._folder.root,
+            variables=self._folder.variables,
+        )
+        if not kinds:
+            return
+        digest = _digest(asked.tool, asked.workdir or "", asked.command)
+        looked = Looked(asked.tool, kinds, digest, self._count(digest), self._time(item))
+        self.uses.looked.append(looked)
+        if call.call_id and len(self._pending) < _PENDING_CALLS:
+            self._pending[call.call_id] = looked
+
+    def _ended(self, item: Item) -> None:
+        output = _output.decode(item.raw)
+        looked = self._pending.pop(output.call_id or "", None)
+        if looked is not None:
+            looked.success = read_output(output).ok
+
+    def _count(self, digest: bytes) -> int:
+        self._nth[digest] += 1
+        return self._nth[digest]
+
+    def _time(self, item: Item) -> int:
+        # A clock that ran ahead must not make a memory the most recent one for years.
+        return min((item.timestamp_ms or self._thread.updated_at_ms) // 1000, self._now)
+
+
+def _filter(folder: Folder, pending: Mapping[str, object]) -> Callable[[bytes], bool]:
+    """Whether a line may hold a use, or the output of a command that was one."""
+    name = folder.root.rstrip("/").rpartition("/")[2]
+    # A command that reads memory names its folder. Where that may be called anything, the names in it are looked for.
+    needles = (_FOLDER.encode(),) if name == _FOLDER else _NAMES
+
+    def wants(line: bytes) -> bool:
+        if _BLOCK in line:
+            return True
+        for needle in needles:
+            if needle in line:
+                return True
+        return bool(pending) and any(call_id.encode("utf-8", "replace") in line for call_id in pending)
+
+    return wants
+
+
+def _digest(*parts: str) -> bytes:
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()

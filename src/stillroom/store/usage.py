@@ -1,0 +1,63 @@
+"""What was used of memory, each use once, and which sessions are still to be searched for it.
+
+All functions run inside a transaction of the caller.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from stillroom.store.records import RecordedUse, Use
+from stillroom.store.sql import execute
+from stillroom.store.texts import to_sql
+from stillroom.store.threads import read_thread
+from stillroom.thread import FileStamp, Thread
+
+
+def unsearched(db: sqlite3.Connection) -> list[tuple[Thread, FileStamp]]:
+    """Sessions that are new or changed since they were searched, oldest first: a fork comes after its origin."""
+    return [
+        (read_thread(row), FileStamp(size=row["file_size"], mtime_ns=row["file_mtime_ns"]))
+        for row in execute(db, "list_unsearched")
+    ]
+
+
+def known(db: sqlite3.Connection, thread_id: str) -> set[tuple[bytes, int | None]]:
+    """The uses of a session that are recorded, as `(digest, nth)`."""
+    return {(row["digest"], row["nth"]) for row in execute(db, "list_uses", thread_id=to_sql(thread_id))}
+
+
+def record(db: sqlite3.Connection, thread_id: str, uses: Sequence[Use]) -> list[RecordedUse]:
+    """Record those that are new, and count the memory that they used."""
+    recorded: list[RecordedUse] = []
+    seen = known(db, thread_id)
+    for use in uses:
+        nth = use.nth if use.nth is not None else 1 + sum(digest == use.digest for digest, _ in seen)
+        if (use.digest, nth) in seen:
+            continue
+        seen.add((use.digest, nth))
+        counted = tuple(name for name in use.used if use.kind == "command" or _count(db, name, use.at))
+        execute(
+            db,
+            "save_use",
+            thread_id=to_sql(thread_id),
+            digest=use.digest,
+            nth=nth,
+            kind=use.kind,
+            at=use.at,
+            counted=msgspec.json.encode([name.encode("utf-8", "replace").decode() for name in counted]).decode(),
+        )
+        recorded.append(RecordedUse(use=use, counted=counted))
+    return recorded
+
+
+def save_search(db: sqlite3.Connection, thread_id: str, stamp: FileStamp) -> None:
+    """Remember that the session was searched when its file looked like this."""
+    execute(db, "save_search", thread_id=to_sql(thread_id), file_size=stamp.size, file_mtime_ns=stamp.mtime_ns)
+
+
+def _count(db: sqlite3.Connection, thread_id: str, at: int) -> bool:
+    return execute(db, "use_output", thread_id=to_sql(thread_id), now=at).rowcount > 0
