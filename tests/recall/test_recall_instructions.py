@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from pathlib import Path
 
 import pytest
 from recall_repositories import git, repository
 
 from stillroom.clock import FixedClock
-from stillroom.config import Memories, Settings, load_settings
+from stillroom.config import Settings, load_settings
 from stillroom.recall.instructions import Instructions, Nothing, Stale, fast_instructions, instructions
 from stillroom.recall.preparing import prepare_recall
 from stillroom.store import Store
@@ -319,16 +318,3 @@ def test_git_is_asked_once_for_a_repository(house: House, monkeypatch: pytest.Mo
     assert (house.settings.home / "recall.json").read_text(encoding="utf-8") == before
     commit = json.loads(before)["folders"][0][4]
     assert len(commit) == 40
-
-
-def test_a_database_of_the_first_version_gets_the_table(tmp_path: Path) -> None:
-    path = tmp_path / "state.sqlite3"
-    with Store.open(path, clock=FixedClock(0)):
-        pass
-    with sqlite3.connect(path) as db:
-        db.execute("DROP TABLE repositories")
-        db.execute("PRAGMA user_version = 1")
-    db.close()
-    with Store.open(path, clock=FixedClock(0)) as store:
-        assert store.folders(limit=5) == []
-    assert Memories().summary_token_limit == 2500

@@ -55,6 +55,7 @@ def test_a_version_1_database_is_upgraded_with_its_rows(tmp_path: Path, clock: F
             )
             assert [t.title for t in store.threads()] == ["t"]
             assert store.file_stamps("codex") == {"/r": FileStamp(size=10, mtime_ns=20, offset=5)}
+            assert [(folder.cwd, folder.checkout) for folder in store.folders(limit=5)] == [("/w", None)]
             job = store.stage1_job("old")
             assert job is not None and job.last_success_watermark == NOW - DAY
     with Store.open(path, clock=clock) as store:
