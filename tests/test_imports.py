@@ -42,3 +42,27 @@ def test_a_pass_without_a_model_imports_no_http_client_and_no_sdk(tmp_path: Path
     loaded = modules_after(code, tmp_path)
     assert (tmp_path / ".stillroom" / "memories" / "MEMORY.md").exists()
     assert not loaded & {"pydantic", "pydantic_ai", "openai", "httpx2"}
+
+
+def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None:
+    """What a hook calls: every agent waits for it, at every start."""
+    code = (
+        "import sys, stillroom\nbefore = set(sys.modules)\n"
+        "from stillroom.recall.instructions import fast_instructions\n"
+        "fast_instructions('/nowhere', None, '/')\nprint(*set(sys.modules) - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env={"PYTHONPATH": str(PROJECT / "src"), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    ours = {name.partition(".")[0] for name in done.stdout.split()} - {"stillroom"}
+    assert not ours & (HEAVY | {"msgspec", "sqlite3", "typing", "pathlib", "dataclasses", "subprocess", "asyncio"})
+    assert {name for name in done.stdout.split() if name.startswith("stillroom.")} == {
+        "stillroom.recall",
+        *(f"stillroom.recall.{name}" for name in ("instructions", "objects", "packing", "prepared", "remotes")),
+        "stillroom.recall.repository",
+    }

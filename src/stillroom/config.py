@@ -323,8 +323,8 @@ CITING = Citing()
 class Recalling(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the read path; no user needs to change them."""
 
-    #: A larger `memory_summary.md` is none: fifty times what a consolidation may write.
-    max_summary_bytes: int = 1024 * 1024
+    #: A larger `memory_summary.md` is none: a dozen times what a consolidation may write.
+    max_summary_bytes: int = 256 * 1024
     #: Folders of threads that a pass looks at, the newest ones: years of work in many worktrees.
     max_folders: int = 5000
     #: git walks all commits for the oldest: a second on a million of them with a commit graph, several without.

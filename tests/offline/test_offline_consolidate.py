@@ -251,3 +251,16 @@ def test_any_raw_memory_and_any_edit_end_in_valid_stable_files(
     consolidate(folder, outputs, now=NOW, limits=StageTwo())
     assert ((folder / "MEMORY.md").read_bytes(), (folder / "memory_summary.md").read_bytes()) == first
     assert b"MY LINE" in first[0]
+
+
+def test_a_wish_holds_where_it_was_made_and_everywhere_once_three_projects_have_it(tmp_path: Path) -> None:
+    cwds = ["/w/shop", "/w/api", "/w/site", "/w/legacy"]
+    always, rare = "answers are always in English", "commits always have a ticket number"
+    outputs = [output(n, wishes=[always] if n < 3 else [], cwd=cwd) for n, cwd in enumerate(cwds)]
+    outputs += [output(n + 10, wishes=[rare] if n < 2 else [], cwd=cwd) for n, cwd in enumerate(cwds)]
+    _, summary = run(tmp_path / "m", outputs)
+    endings = {line.rpartition(" (in ")[2] for line in summary.split("\n") if "the user asked" in line}
+    assert endings == {"every project)", "api, shop)"}
+    outputs.append(output(20, wishes=["answers are never in English"], cwd="/w/legacy"))
+    _, summary = run(tmp_path / "m", outputs)
+    assert "(in every project)" not in summary

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stillroom.recall.labels import Label, names_in
 from stillroom.recall.packing import Line, pack
-from stillroom.recall.summary import Label, Summary, harmless, parse
+from stillroom.recall.summary import Summary, harmless, parse
 
 SUMMARY = """v1
 
@@ -54,19 +55,29 @@ def rows(summary: Summary) -> list[tuple[str, Label | None]]:
 def test_every_line_has_the_projects_that_it_names() -> None:
     summary = parse(SUMMARY)
     found = dict(rows(summary))
-    shop = Label(("shop",), ("/home/ada/shop", "/home/ada/wt"))
-    api = Label((), ("/srv/api",))
+    shop = Label("shop", ("/home/ada/shop", "/home/ada/wt"), "section")
+    api = Label("", ("/srv/api",), "section")
     assert found["- short answers"] is None
-    assert found["- 2 commits a day (in every project)"] is None
-    assert found["- use biome (in shop)"] == shop == found["- cart: totals, cents"]
-    assert found['  - learnings: said "cwd=/home/ada/secret"'] == shop
-    assert found["- queue: retry"] == found["- when cwd=/srv/api, run make first"] == found["#### /srv/api"] == api
-    assert found["- in shop: `npm test` needs node 22"] == Label(("shop",), certain=False)
+    assert found["- 2 commits a day (in every project)"] == Label("every project", (), "suffix")
+    assert found["- cart: totals, cents"] == shop == found['  - learnings: said "cwd=/home/ada/secret"']
+    assert found["- use biome (in shop)"] == Label("shop", (), "suffix")
+    assert found["- queue: retry"] == found["#### /srv/api"] == api
+    assert found["- when cwd=/srv/api, run make first"] == Label("", ("/srv/api",))
+    assert found["- in shop: `npm test` needs node 22"] == Label("shop")
     assert found["### Older Memory Topics"] is found["## General Tips"] is None
     note = found["- squash (in api (example.com/a/api), shop) [ad-hoc note]"]
-    assert note is not None
-    assert {"api", "shop", "api (example.com/a/api)"} <= set(note.names)
+    assert note == Label("api (example.com/a/api), shop", (), "suffix")
+    assert names_in(note.text)[1:] == ["api (example.com/a/api)", "shop"]
     assert "- none yet" not in found
+
+
+def test_a_label_at_the_end_of_a_wrapped_line_is_the_whole_items() -> None:
+    text = (
+        "v1\n## User preferences\n- never eslint,\n  biome (in shop).\n"
+        "- tests first\n  - with pytest **(in api)** [Task 1][Task 2]\n  - always\n\nAda likes\ntabs (in shop)\n"
+    )
+    shop, api = Label("shop", (), "suffix"), Label("api", (), "suffix")
+    assert [label for _, label in rows(parse(text))] == [None, shop, shop, None, api, None, shop, shop]
 
 
 def test_a_fenced_block_is_one_line_and_headings_in_it_are_none() -> None:
@@ -110,7 +121,7 @@ def test_what_is_chosen_is_within_the_limit_whole_in_order_and_of_the_right_proj
     source: list[str], limit: int, others_too: bool
 ) -> None:
     summary = parse(harmless("\n".join(source)))
-    own = {number for number, label in enumerate(summary.labels) if "shop" in label.names}
+    own = {number for number, label in enumerate(summary.labels) if "shop" in label.text}
     text, left = pack(
         summary.lines, lambda scope: "own" if scope in own else "other", limit_bytes=limit, others_too=others_too
     )

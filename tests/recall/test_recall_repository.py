@@ -149,7 +149,7 @@ def test_of_several_roots_the_oldest_is_the_first_commit_and_a_shallow_clone_has
 
 def test_objects_are_found_in_packs_as_git_finds_them(tmp_path: Path) -> None:
     shop = repository(tmp_path / "shop")
-    for number in range(30):
+    for number in range(6):
         (shop / "file").write_text(str(number), encoding="utf-8")
         git(shop, "add", "file")
         git(shop, "commit", "-q", "-m", "next")

@@ -77,6 +77,8 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
             yield None, f"left          {told}"
     if report.consolidate:
         yield from _phase2(report.consolidate, settings)
+    if report.recall and report.recall.nothing and not _is_empty(report.consolidate):
+        yield "yellow", f"recall        a session is told nothing: {report.recall.nothing}"
 
 
 def _looked_in(source: Source) -> str:
@@ -180,6 +182,10 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
             yield from _tokens(report.usage)
         case _:
             assert_never(report)
+
+
+def _is_empty(report: Phase2Report | None) -> bool:
+    return isinstance(report, Skipped) and report.status == "skipped_no_input"
 
 
 def _time(seconds: int | None) -> str:

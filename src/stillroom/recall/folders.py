@@ -48,11 +48,11 @@ def learn_folders(settings: Settings, store: Store, clock: Clock) -> int:
 
 
 def known_folders(store: Store, *, limits: Recalling) -> list[KnownFolder]:
-    """The folders with memories, and the project of each; one that no pass has looked at is looked at now."""
+    """Every folder, and its project. One with memories that no pass has looked at is looked at now."""
     return [
-        KnownFolder(folder.cwd, _repository(folder.checkout or _seen(folder)))
+        KnownFolder(folder.cwd, _repository(folder.checkout or _seen(folder)), has_memory=folder.has_output)
         for folder in store.folders(limit=limits.max_folders)
-        if folder.has_output and os.path.isabs(folder.cwd)
+        if os.path.isabs(folder.cwd) and (folder.checkout or folder.has_output)
     ]
 
 

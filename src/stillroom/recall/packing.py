@@ -61,47 +61,44 @@ def pack(
     """
     tiers = {scope: tier_of(scope) for scope in {line.scope for line in lines} - {-1}}
     tiers[-1] = "global"
+    wanted: tuple[Tier, ...] = ("own", "global", "other") if others_too else ("own", "global")
+    refused = {number for number, line in enumerate(lines) if tiers[line.scope] not in wanted}
     chosen: dict[int, str] = {}
     left = LeftOut()
     room = limit_bytes
-    wanted = ("own", "global", "other") if others_too else ("own", "global")
     for tier in wanted:
         for number, line in enumerate(lines):
-            if line.kind == HEADING or tiers[line.scope] != tier:
+            if line.kind == HEADING or number in chosen or tiers[line.scope] != tier:
                 continue
-            chain = _chain(lines, number, chosen)
-            if chain is None:  # its item found no room
-                left.no_room += 1
-                left.bytes += line.size
-                continue
+            chain = _chain(lines, number, chosen, refused)
             size = sum(lines[index].size for index in chain)
-            if size <= room:
+            cut = ""
+            if chain and size > room and line.size > limit_bytes:
+                cut = _cut(line, room - size + line.size)
+            if chain and (size <= room or cut):
                 chosen.update((index, lines[index].text) for index in chain)
                 room -= size
-                continue
-            left.no_room += 1
-            left.bytes += line.size
-            if line.size > limit_bytes and (cut := _cut(line, room - size + line.size)):
-                chosen.update((index, lines[index].text) for index in chain)
+            if cut:
                 chosen[number] = cut
                 room = 0
-    others = set()
-    for line in lines:
-        if line.kind != HEADING and tiers[line.scope] not in wanted:
-            others.add(line.scope)
-            left.other_lines += 1
-            left.bytes += line.size
-    left.other_projects = len(others)
+            if number not in chosen or cut:
+                refused.add(number)
+                left.no_room += 1
+                left.bytes += line.size
+    others = [line for line in lines if line.kind != HEADING and tiers[line.scope] not in wanted]
+    left.other_lines = len(others)
+    left.other_projects = len({line.scope for line in others})
+    left.bytes += sum(line.size for line in others)
     return _render(lines, chosen), left
 
 
-def _chain(lines: Sequence[Line], number: int, chosen: dict[int, str]) -> list[int] | None:
-    """The line and what above it is not chosen yet, top down. None if it continues an item that is not chosen."""
+def _chain(lines: Sequence[Line], number: int, chosen: dict[int, str], refused: set[int]) -> list[int]:
+    """The line and what above it is not chosen yet, top down. Empty if it continues an item that may not be chosen."""
     chain = [number]
     line = lines[number]
     while line.up >= 0 and line.up not in chosen:
-        if line.kind == MORE:
-            return None
+        if line.kind == MORE and line.up in refused:
+            return []
         chain.append(line.up)
         line = lines[line.up]
     return chain[::-1]

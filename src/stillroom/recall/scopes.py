@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from stillroom.recall.labels import Label, means_everywhere, names_in
 from stillroom.recall.remotes import repository_name, without_git_suffix
 from stillroom.recall.repository import Repository, same_project
 from stillroom.recall.summary import Summary
@@ -17,6 +18,8 @@ class KnownFolder:
 
     cwd: str
     repository: Repository
+    #: Whether something is remembered of a session there.
+    has_memory: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +42,45 @@ class Scopes:
 
 
 def resolve(summary: Summary, folders: Sequence[KnownFolder]) -> Scopes:
-    """Find the projects. Folders decide; then the title of a section that has folders; then an unmistakable name."""
+    """Find the projects. Folders decide; then the title of a section that has folders; then an unmistakable name.
+
+    A name that several projects have is nobody's: better that a session misses a line than that it is told another's.
+    """
     directory = _Directory(folders)
     by_path = [directory.at(label.paths) for label in summary.labels]
     titles: dict[str, set[int]] = {}
     for number in summary.index:
-        if by_path[number] and summary.labels[number].names:
-            titles.setdefault(summary.labels[number].names[0], set()).update(by_path[number])
-    result = Scopes(repositories=directory.repositories)
-    for label, found in zip(summary.labels, by_path, strict=True):
-        known = found
-        if not known:
-            known = titles.get(label.names[0], set()) if label.names else set()
-        if not known:
-            for name in label.names:
-                known = known | (titles.get(name) or directory.named(name))
-        if not known and not label.certain and not label.paths:
-            result.scopes.append(None)
-            continue
-        paths = tuple(_real(path) for path in label.paths)
-        result.scopes.append(Scope(tuple(sorted(known)), () if known else label.names, () if known else paths))
-    return result
+        titles.setdefault(summary.labels[number].text, set()).update(by_path[number])
+    found = [_scope(label, known, titles, directory) for label, known in zip(summary.labels, by_path, strict=True)]
+    # Only the projects that the summary speaks of are looked for at a session's start.
+    used = sorted({number for scope in found if scope for number in scope.known})
+    places = {number: place for place, number in enumerate(used)}
+    return Scopes(
+        scopes=[scope and replace(scope, known=tuple(places[number] for number in scope.known)) for scope in found],
+        repositories=[directory.repositories[number] for number in used],
+    )
+
+
+def _scope(label: Label, known: set[int], titles: dict[str, set[int]], directory: _Directory) -> Scope | None:
+    names = names_in(label.text)
+    is_taken = False
+    for number, name in enumerate(names):
+        if known and number <= 1:
+            break  # by folder, or by the label as a whole
+        called = titles.get(name) or directory.named(name)
+        is_taken |= called is not None
+        known = known | (called or set())
+    if known:
+        return Scope(known=tuple(sorted(known)))
+    if is_taken:
+        return Scope()
+    if label.paths:
+        return Scope(paths=tuple(_real(path) for path in label.paths))
+    if means_everywhere(label.text):
+        return None
+    if label.kind == "section" or (label.kind == "suffix" and not directory.repositories):
+        return Scope(names=tuple(names))
+    return None  # "… (in English)": no project was ever called so
 
 
 class _Directory:
@@ -70,12 +91,14 @@ class _Directory:
         numbers: dict[Repository, int] = {}
         self.paths: dict[str, int] = {}
         self.names: dict[str, set[int]] = {}
+        self.remembered: set[int] = set()
         for folder in folders:
             repository = folder.repository
             if repository not in numbers:
                 numbers[repository] = len(self.repositories)
                 self.repositories.append(repository)
             number = numbers[repository]
+            self.remembered |= {number} if folder.has_memory else set()
             self.paths[folder.cwd.rstrip("/")] = number
             if repository.folder:
                 self.paths.setdefault(repository.folder, number)
@@ -99,14 +122,16 @@ class _Directory:
                 folder, exact = folder.rpartition("/")[0], False
         return found
 
-    def named(self, name: str) -> set[int]:
-        """The one project of this name; none if several have it."""
-        found = self.names.get(name, set())
-        numbers = iter(found)
-        first = next(numbers, None)
-        if first is None or not all(same_project(self.repositories[first], self.repositories[n]) for n in numbers):
-            return set()
-        return found
+    def named(self, name: str) -> set[int] | None:
+        """The one project of this name, empty if several have it; None if none has. `shop (KEY)` is the one with it."""
+        bare, _, key = name.partition(" (")
+        for called in (name, key.removesuffix(")"), bare):
+            for with_memory in (True, False):
+                found = {n for n in self.names.get(called.strip(), ()) if (n in self.remembered) is with_memory}
+                if found:
+                    first = self.repositories[min(found)]
+                    return found if all(same_project(first, self.repositories[n]) for n in found) else set()
+        return None
 
 
 def _real(path: str) -> str:
