@@ -94,7 +94,7 @@ def main() -> None:
             "ranked, a rare word": lambda: search.search("unique4321", max_results=10),
             "ranked, two words": lambda: search.search(f"{notes[5].split()[2]} {notes[9].split()[3]}", max_results=10),
             "ranked, the commonest word": lambda: search.search(common, max_results=10),
-            "ranked, one project": lambda: search.search(common, max_results=10, belongs=lambda cwd: cwd == "/work/3"),
+            "ranked, one project": lambda: search.search(common, max_results=10, cwd=Path("/work/3")),
             "exact, a rare word, all files": lambda: search_memories(settings.root, ["unique4321"]),
             "exact, a common word, first page": lambda: search_memories(settings.root, [common]),
             "plain Python scan, a rare word": lambda: plain_scan(settings.root, "unique4321"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from stillroom.clock import FixedClock
 from stillroom.config import Settings, StageOne
 from stillroom.errors import InvalidRequest, PathRefused, StoreUnavailable
 from stillroom.recall.excerpt import excerpt
-from stillroom.recall.ranked import RankedSearch, belongs_to
+from stillroom.recall.ranked import RankedSearch
 from stillroom.recall.words import indexed, match_expression, query_words
 from stillroom.store import Stage1Claim, Stage1Draft, Store
 from stillroom.thread import FileStamp, Thread
@@ -149,7 +150,7 @@ def test_the_folders_own_texts_are_found_with_their_lines(settings: Settings, se
         ("MEMORY.md", 11, "web", "/work/web"),
         ("skills/ship/SKILL.md", 3, "Ship", None),
     ]
-    here = search.search("quokka", belongs=belongs_to(Path("/work/app/src"))).hits
+    here = search.search("quokka", cwd=Path("/work/app")).hits
     assert [hit.path for hit in here] == ["skills/ship/SKILL.md"]
 
 
@@ -157,8 +158,19 @@ def test_a_folder_keeps_other_projects_out(store: Store, search: RankedSearch) -
     remember(store, "here", "Build\nmake", cwd="/work/app")
     remember(store, "below", "Build\nmake", cwd="/work/app/sub")
     remember(store, "there", "Build\nmake", cwd="/work/app-two")
-    found = search.search("make", belongs=belongs_to(Path("/work/app"))).hits
+    found = search.search("make", cwd=Path("/work/app")).hits
     assert {hit.thread_id for hit in found} == {"here", "below"}
+
+
+def test_a_clone_elsewhere_is_the_same_project(store: Store, search: RankedSearch, tmp_path: Path) -> None:
+    for name in ("one", "two", "other"):
+        (tmp_path / name / "sub").mkdir(parents=True)
+        origin = "other" if name == "other" else "shop"
+        for command in (["init", "-q"], ["remote", "add", "origin", f"https://example.com/team/{origin}.git"]):
+            subprocess.run(["git", *command], cwd=tmp_path / name, check=True, timeout=30)
+        remember(store, name, "Build\nmake", cwd=str(tmp_path / name))
+    found = search.search("make", cwd=tmp_path / "two" / "sub").hits
+    assert {hit.thread_id for hit in found} == {"one", "two"}
 
 
 def test_the_index_follows_what_is_new_changed_and_forgotten(

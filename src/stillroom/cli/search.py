@@ -16,7 +16,7 @@ from stillroom.config import LOOKUP, Settings, load_settings
 from stillroom.errors import ConfigError
 from stillroom.recall.counting import counted
 from stillroom.recall.matching import AllOnSameLine, AllWithinLines, AnyQuery, MatchMode
-from stillroom.recall.ranked import Hit, RankedResult, RankedSearch, belongs_to
+from stillroom.recall.ranked import Hit, RankedResult, RankedSearch
 from stillroom.recall.searching import Match, SearchResult
 from stillroom.recall.tools import SearchRequest, call_search
 
@@ -126,7 +126,7 @@ def _ranked(
             None,
             lambda: search.search(
                 text,
-                belongs=None if cwd is None else belongs_to(cwd),
+                cwd=cwd,
                 cursor=cursor,
                 max_results=max_results or LOOKUP.ranked_results,
             ),

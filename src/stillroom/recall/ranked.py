@@ -3,7 +3,7 @@ handbook, skills and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
@@ -15,10 +15,12 @@ from stillroom.clock import Clock
 from stillroom.config import LOOKUP, Lookup, Settings
 from stillroom.errors import InvalidRequest, RecallError
 from stillroom.recall.excerpt import excerpt
+from stillroom.recall.folders import known_folders
 from stillroom.recall.index import Row, SearchIndex, find, folders, refresh
 from stillroom.recall.paging import page_length, start_of
 from stillroom.recall.passages import file_of, file_stamps, origins, thread_of
 from stillroom.recall.paths import opened_path
+from stillroom.recall.repository import find_same, identify
 from stillroom.recall.words import match_expression, query_words
 from stillroom.store import Store
 from stillroom.workspace.artifacts import SUMMARIES, summary_stem
@@ -79,15 +81,15 @@ class RankedSearch:
         self,
         text: str,
         *,
-        belongs: Callable[[str], bool] | None = None,
+        cwd: Path | None = None,
         cursor: str | None = None,
         max_results: int | None = None,
     ) -> RankedResult:
         """The pieces that have all the words of `text`, or if none has, some of them. A word is also found as the
         beginning of a longer one.
 
-        With `belongs`, sessions of other folders are left out, and so are task groups about them. Raises
-        `InvalidRequest` for a text without words, `StoreError` when the state database can't be read.
+        With `cwd`, what other projects than this folder's said is left out. Raises `InvalidRequest` for a text without
+        words, `StoreError` when the state database can't be read.
         """
         words = query_words(text)[: self._limits.max_queries]
         if not words:
@@ -97,7 +99,7 @@ class RankedSearch:
 
         def work(db: Connection) -> tuple[bool, list[Row]]:
             self._refresh(db)
-            among = None if belongs is None else [folder for folder in folders(db) if belongs(folder)]
+            among = None if cwd is None else self._of_project(folders(db), cwd)
             for every in (True, False):
                 expression = match_expression(words, every=every)
                 rows = find(db, expression, among=among, limit=length + 1, offset=start)
@@ -126,6 +128,22 @@ class RankedSearch:
             refresh(db, origins(self._store, self._settings.root, limits=self._limits))
             self._seen = seen
 
+    def _of_project(self, folders: Sequence[str], cwd: Path) -> list[str]:
+        """The folders that are checkouts of the project of `cwd`, or lie below it."""
+        here, session = str(cwd.resolve()), identify(cwd)
+        known = (
+            {}
+            if self._store is None
+            else {
+                folder.cwd: folder.repository for folder in known_folders(self._store, limits=self._settings.recalling)
+            }
+        )
+        projects = [known.get(folder) or identify(folder) for folder in folders]
+        same = find_same(session, projects)
+        return [
+            folder for number, folder in enumerate(folders) if number in same or f"{folder}/".startswith(f"{here}/")
+        ]
+
     def _hit(self, row: Row, words: Sequence[str]) -> Hit:
         passage = row.passage
         found = excerpt(passage.body, words)
@@ -150,17 +168,6 @@ class RankedSearch:
             return None
         path = f"{SUMMARIES}/{summary_stem(thread_id, output.source_updated_at, output.rollout_slug)}.md"
         return path if _is_there(self._settings.root, path) else None
-
-
-def belongs_to(cwd: Path) -> Callable[[str], bool]:
-    """Whether a folder is this one, below it, or above it."""
-    here = cwd.resolve()
-
-    def belongs(folder: str) -> bool:
-        other = Path(folder)
-        return other.is_relative_to(here) or here.is_relative_to(other)
-
-    return belongs
 
 
 def _is_there(root: Path, path: str) -> bool:
