@@ -299,6 +299,24 @@ class Lookup(msgspec.Struct, frozen=True, kw_only=True):
 LOOKUP = Lookup()
 
 
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of the MCP server; no user needs to change them."""
+
+    #: Where `stillroom mcp --http` listens unless it is told: a port that no common program has.
+    http_port: int = 8377
+    #: An answer as JSON, at most: escapes may make it several times as long as its text.
+    max_answer_bytes: int = 256 * 1024
+    #: A request's body, at most: a note has 16,000 bytes.
+    max_request_bytes: int = 512 * 1024
+    #: Random bytes of the token.
+    token_bytes: int = 32
+    #: A shorter token can be guessed.
+    min_token_chars: int = 32
+
+
+SERVING = Serving()
+
+
 class Citing(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of counting how memory is used."""
 
@@ -379,6 +397,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def search_index(self) -> Path:
         """The full-text index; it may be deleted at any time."""
         return self.home / "search.sqlite3"
+
+    @property
+    def mcp_token(self) -> Path:
+        """The bearer token of the MCP server over HTTP."""
+        return self.home / "mcp-token"
 
     @property
     def staging(self) -> Path:

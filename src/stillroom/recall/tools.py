@@ -61,11 +61,14 @@ class NoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     filename: Annotated[
         str,
+        # Told, not enforced: `check_name` says better what is wrong, and takes what Codex takes.
         Meta(
-            min_length=24,
-            max_length=128,
-            pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-[a-z0-9][a-z0-9-]{0,79}\.md$",
             description=f"`{NAME_FORM}`, the moment in UTC.",
+            extra_json_schema={
+                "minLength": 24,
+                "maxLength": 128,
+                "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-[a-z0-9][a-z0-9-]{0,79}\.md$",
+            },
         ),
     ]
     note: Annotated[str, Meta(description="What to remember, in Markdown.")]

@@ -1,0 +1,125 @@
+"""The memory tools as MCP has them: schemas from the requests and answers, errors as text for the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
+
+from stillroom.clock import Clock
+from stillroom.config import SERVING, Serving, Settings
+from stillroom.errors import StillroomError
+from stillroom.recall.listing import Listing
+from stillroom.recall.reading import Reading
+from stillroom.recall.searching import SearchResult
+from stillroom.recall.tools import (
+    ListRequest,
+    NoteRequest,
+    ReadRequest,
+    SearchRequest,
+    call_list,
+    call_note,
+    call_read,
+    call_search,
+)
+from stillroom.rollouts.redact import redact
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """The note is written."""
+
+
+class MemoryTool(NamedTuple):
+    """One tool: what it takes, what it answers, and what it does."""
+
+    name: str
+    title: str
+    request: type[msgspec.Struct]
+    answer: type[msgspec.Struct]
+    reads_only: bool
+    call: Callable[[Any], msgspec.Struct]  # Any: each takes the request that stands beside it
+
+
+def memory_tools(settings: Settings, clock: Clock) -> dict[str, MemoryTool]:
+    """Every tool by its name."""
+    root, style = settings.root, settings.memories.redaction
+
+    def clean(text: str) -> str:
+        # A person may have written a secret into the folder by hand; here it would leave for a model.
+        return redact(text, style=style)
+
+    def read(request: ReadRequest) -> Reading:
+        reading = call_read(root, request)
+        return msgspec.structs.replace(reading, content=clean(reading.content))
+
+    def search(request: SearchRequest) -> SearchResult:
+        result = call_search(root, request)
+        matches = (msgspec.structs.replace(match, content=clean(match.content)) for match in result.matches)
+        return msgspec.structs.replace(result, matches=tuple(matches))
+
+    def note(request: NoteRequest) -> Noted:
+        call_note(root, request.note, name=request.filename, clock=clock, redaction=style)
+        return Noted()
+
+    tools = (
+        MemoryTool("list", "List memory", ListRequest, Listing, True, lambda request: call_list(root, request)),
+        MemoryTool("read", "Read memory", ReadRequest, Reading, True, read),
+        MemoryTool("search", "Search memory", SearchRequest, SearchResult, True, search),
+        MemoryTool("add_ad_hoc_note", "Add a note to memory", NoteRequest, Noted, False, note),
+    )
+    return {tool.name: tool for tool in tools}
+
+
+def describe(tool: MemoryTool) -> Tool:
+    """The tool as a client lists it."""
+    return Tool(
+        name=tool.name,
+        title=tool.title,
+        description=(tool.request.__doc__ or "").strip(),
+        input_schema=schema_of(tool.request),
+        output_schema=schema_of(tool.answer),
+        annotations=ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.reads_only,
+            destructive_hint=False,
+            idempotent_hint=tool.reads_only,
+            open_world_hint=False,
+        ),
+    )
+
+
+def run_tool(tool: MemoryTool, arguments: Mapping[str, Any] | None, *, limits: Serving = SERVING) -> CallToolResult:
+    """Call it. What the caller did wrong is an answer that says so, never an error of the protocol."""
+    try:
+        answer = tool.call(msgspec.convert(dict(arguments or {}), tool.request))
+    except msgspec.ValidationError as error:
+        return _failed(f"the arguments can't be used: {error}")
+    except StillroomError as error:
+        return _failed(f"{error}" + (f" ({error.hint})" if error.hint else ""))
+    data = msgspec.json.encode(answer)
+    if len(data) > limits.max_answer_bytes:
+        return _failed("the answer is too large: ask for fewer lines or results")
+    return CallToolResult(content=[TextContent(text=data.decode())], structured_content=msgspec.to_builtins(answer))
+
+
+def schema_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """A JSON schema without references: some clients don't follow them."""
+    (_,), named = msgspec.json.schema_components([struct], ref_template="{name}")
+
+    def whole(part: Any) -> Any:
+        if isinstance(part, dict):
+            if "$ref" in part:
+                beside = {key: value for key, value in part.items() if key != "$ref"}
+                return whole({**named[part["$ref"]], **beside})
+            # The names of our classes tell a model nothing.
+            return {key: whole(value) for key, value in part.items() if key not in ("title", "discriminator")}
+        return [whole(item) for item in part] if isinstance(part, list) else part
+
+    schema: dict[str, Any] = whole(named[struct.__name__])
+    return schema
+
+
+def _failed(message: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=message)], is_error=True)

@@ -1,0 +1,55 @@
+"""The `stillroom mcp` command and its token, without the SDK's import."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from stillroom.cli.app import run_command
+from stillroom.errors import ConfigError
+from stillroom.mcp.token import kept_token
+from stillroom.mcp.transports import listen
+
+
+def test_the_token_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "home" / "mcp-token"
+    token = kept_token(path)
+    assert len(token) >= 43
+    assert kept_token(path) == token
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_token_that_others_know_or_could_guess_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mcp-token"
+    kept_token(path)
+    path.chmod(0o644)
+    with pytest.raises(ConfigError, match="others can read"):
+        kept_token(path)
+    path.chmod(0o600)
+    for text in ("", "secret\n", "x" * 40 + "\ny"):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError, match="no good token"):
+            kept_token(path)
+    path.unlink()
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError):
+        kept_token(path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.com", "*"])
+def test_only_this_machine_is_served(host: str) -> None:
+    with pytest.raises(ConfigError, match="is not this machine alone"):
+        listen(host, 0)
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="can't listen"):
+        listen("127.0.0.1", taken.getsockname()[1])
+
+
+def test_options_of_http_want_http(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["mcp", "--no-token"]) == 2
+    assert "go with `--http`" in capsys.readouterr().err
