@@ -65,14 +65,15 @@ def _pattern(language: str, kind: str) -> re.Pattern[str] | None:
     return re.compile(bounded, re.IGNORECASE)
 
 
-_PLAIN = late(r"[A-Za-z ]+")
+_WHOLE = (("A-Za-z", late(r"[A-Za-z ]+")), ("\u30a1-\u30fa\u30fc", late(r"[\u30a1-\u30fa\u30fc]+")))
 _DROPPED = late(r"(?:(?<=n)(?=.{4}t\b)|(?<=let|hat)(?=.{4}s\b)|(?<=\bi)(?=.{4}m\b))\['’\]")
 
 
 def _typed(entry: str, spaced: bool) -> str:
-    """An entry as people type it: with any apostrophe, or none ("dont"). A Latin word among Chinese ones is whole."""
-    if not spaced and _PLAIN.fullmatch(entry):
-        return rf"(?<![A-Za-z]){entry}(?![A-Za-z])"
+    """An entry as people type it: with any apostrophe, or none ("dont"). Latin and katakana words are whole."""
+    for letters, whole in _WHOLE:
+        if not spaced and whole.fullmatch(entry):
+            return rf"(?<![{letters}]){entry}(?![{letters}])"
     return _DROPPED.sub("['’]?", entry.replace("'", "['’]"))
 
 

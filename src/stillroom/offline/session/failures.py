@@ -359,7 +359,9 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
         before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]]
         before = [s for s in before if s.text not in used and s.tone != "hypothesis"]
         causes = _explanation(before or [s for s in carried if turn.number - s.turn <= 3], frozenset(), ())
-        carried = []
+        carried = [
+            s for s in found.said if s.turn == turn.number and s.step > edits[-1] and s.causal and s.tone == "plain"
+        ]
         looked = (
             any(isinstance(step, Ran) and not step.edits for step in turn.steps[: causes[0].step]) if causes else False
         )

@@ -57,7 +57,7 @@ class Found:
 def find(turns: list[Turn], heard: Heard) -> Found:
     """Sort the assistant's sentences. What the user turned down, undid or contradicted is not a fact."""
     said = _without_refrains([statement for turn in turns for statement in _statements(turn)])
-    setbacks = {number: _setback(turns[number], later, said) for number, later in heard.undone.items()}
+    setbacks = {number: _setback(turns[number], turns[later], said) for number, later in heard.undone.items()}
     disproved = [s for s in said if s.tone == "disproved" and _takes_up(s, said)]
     said = [s for s in said if not _refuted(s, heard, disproved)]
     answers = {t.number for t in turns if not t.edited and any(s.endswith(("?", "？")) for s in t.sentences)}
@@ -78,12 +78,13 @@ def find(turns: list[Turn], heard: Heard) -> Found:
     )
 
 
-def _setback(undone: Turn, later: int, said: list[Statement]) -> str:
+def _setback(undone: Turn, later: Turn, said: list[Statement]) -> str:
     """What was found after the last edit of a turn that was taken back, or in the turn that took it back."""
     last = max((i for i, s in enumerate(undone.steps) if isinstance(s, Ran) and s.edits), default=0)
     plain = [s for s in said if s.tone == "plain" and words.weight(s.content) >= _MIN_WEIGHT]
     own = [s for s in plain if s.turn == undone.number and s.step > last and s.score >= _SETBACK_SCORE]
-    return " ".join(s.text for s in (own or [s for s in plain if s.turn == later])[:2])
+    afterwards = [s for s in plain if s.turn == later.number and not cues.has("takeback", s.text, later.spoken)]
+    return " ".join(s.text for s in (own or afterwards)[:2])
 
 
 def _least(said: Statement, answers: set[int]) -> float:
@@ -196,7 +197,7 @@ def _statement(
 
 
 def _tone(text: str, spoken: tuple[str, ...], *, closing: bool, causal: bool) -> Tone:
-    if cues.has("disproved", text, spoken):
+    if cues.has("disproved", text, spoken) and not (causal and _goes_on_to_explain(text, spoken)):
         return "disproved"
     if cues.has("intention", text, spoken):
         return "intention"
@@ -211,6 +212,12 @@ def _tone(text: str, spoken: tuple[str, ...], *, closing: bool, causal: bool) ->
     ):
         return "done"
     return "plain"
+
+
+def _goes_on_to_explain(text: str, spoken: tuple[str, ...]) -> bool:
+    """Whether what is ruled out stands before a mark, and the cause after it ("no change: it is held, because …")."""
+    head, mark, tail = re.split(r"([:：;；—–])", text, maxsplit=1) if re.search(r"[:：;；—–]", text) else (text, "", "")
+    return bool(mark) and cues.has("disproved", head, spoken) and cues.has("strongcause", tail, spoken)
 
 
 def _refuted(said: Statement, heard: Heard, disproved: list[Statement]) -> bool:

@@ -14,6 +14,12 @@ _ASKING = (
     *("でしょうか", "ですか", "ますか", "나요", "인가요", "을까요", "할까요"),
 )
 """Endings that ask, with or without a mark."""
+_VERB_LAST = ("zh", "ja", "ko")
+"""Languages where what is asked stands anywhere in the sentence."""
+_EITHER_WAY = late(
+    r"([要能会會好行该該想用是])不\1|可不可以|有没有|有沒有|(?:까요|나요|인가요|(?:です|ます|でしょう)か)(?=[\s、,]|$)"
+)
+"""Asks by offering both ("要不要")."""
 _TRAILING = 7.0
 """A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""
 _WHENEVER = late(
@@ -71,9 +77,18 @@ def quotes_another(quote: str) -> bool:
 def tells_how(quote: str, turn: Turn) -> bool:
     """Whether a sentence says how things are to be done. Where the verb stands anywhere, a first request is no such."""
     spoken = turn.spoken
-    if cues.opens("style", cues.without_opener(quote, spoken), spoken):
+    point = cues.without_opener(quote, spoken)
+    if cues.opens("style", point, spoken):
         return True
-    return turn.number > 0 and spoken[0] in ("ru", "zh", "ja", "ko") and cues.has("style", quote, spoken)
+    if (
+        turn.number
+        and cues.opens("artefact", point, spoken)
+        and not any(
+            cues.has(kind, quote, spoken) for kind in ("works", "broken", "problem", "thanks", "verdict", "repair")
+        )
+    ):
+        return True
+    return turn.number > 0 and spoken[0] in ("ru", *_VERB_LAST) and cues.has("style", quote, spoken)
 
 
 def is_parked(quote: str, spoken: tuple[str, ...]) -> bool:
@@ -85,10 +100,20 @@ def has_own_rule(sentence: str, spoken: tuple[str, ...]) -> bool:
     """A rule that was meant as one, not a complaint ("it always crashes")."""
     if cues.has("prohibition", sentence, spoken) or cues.has("remember", sentence, spoken):
         return own_weight(sentence, spoken) >= 1
+    if begins_condition(sentence, spoken):
+        return True
     if not cues.has("standing", sentence, spoken) or own_weight(sentence, spoken) < 1.5:
         return False
     meant = not cues.has("problem", sentence, spoken) or cues.has("preference", sentence, spoken)
     return meant or is_lasting(sentence, spoken)
+
+
+def begins_condition(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence says what to do each time that something is done."""
+    point = cues.without_opener(sentence, spoken)
+    if spoken[0] in _VERB_LAST:
+        return cues.has("whenever", point, spoken) and own_weight(sentence, spoken) >= 2
+    return cues.opens("whenever", point, spoken) > 0 and own_weight(sentence, spoken) >= 3
 
 
 def is_lasting(sentence: str, spoken: tuple[str, ...]) -> bool:
@@ -174,7 +199,7 @@ def is_passing(sentence: str, spoken: tuple[str, ...]) -> bool:
 def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
     if sentence.rstrip("\"'）)」 ").endswith(("?", "？")):
         return True
-    if sentence.rstrip("。. ").endswith(_ASKING):
+    if sentence.rstrip("。. ").endswith(_ASKING) or _EITHER_WAY.search(sentence):
         return True
     return (
         "?" not in sentence

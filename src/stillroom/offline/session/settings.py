@@ -58,8 +58,7 @@ def find(turns: Sequence[Turn], undone: Collection[int]) -> list[Setting]:
                 added, removed = _lines(edit)
                 for place in [place for place in latest if place[0] == edit.path]:
                     index = latest[place]
-                    if found[index].turn < turn.number:
-                        found[index] = _after(found[index], turn.number, added, removed)
+                    found[index] = _after(found[index], turn.number, added, removed)
                 for key, line in added:
                     values = _values(line) - {v for k, old in removed if k == key for v in _values(old)}
                     match = next(((i, said) for i, said, forms in given if forms & values), None)

@@ -105,8 +105,13 @@ def _undone_by(
 
 def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
     found: list[Wish] = []
+    last: list[Wish] = []
     for number, message in enumerate(turn.messages):
-        found += _wishes_in(message, turn, before, first=number == 0)
+        new = _wishes_in(message, turn, before, first=number == 0)
+        if new and last and _revises(message[0], turn.spoken):
+            new[0] = replace(new[0], replaced=found.pop().quote)
+        found += new
+        last = new
     return found
 
 
@@ -177,7 +182,7 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     asks_for = standing and (meant or not _WONDERS.match(quote)) and cues.has("polite", quote, spoken)
     if kinds.is_question(quote, spoken) and not asks_for and not (reproach and kinds.own_weight(quote, spoken) >= 3):
         return None
-    if kinds.quotes_another(quote):
+    if kinds.quotes_another(quote) or cues.has("idle", quote, spoken):
         return None
     own = words.content(quote)
     weight = kinds.own_weight(quote, spoken)
@@ -288,7 +293,7 @@ def _limits(wish: Wish, sentence: str, spoken: tuple[str, ...]) -> bool:
 
 def _joined(wish: Wish, sentence: str) -> Wish:
     quote = f"{wish.quote} {sentence}"
-    if len(quote) > QUOTE_CHARS:
+    if len(quote) > QUOTE_CHARS or sentence in wish.quote:
         return wish
     return replace(wish, quote=quote, subject=wish.subject | words.content(sentence))
 
@@ -408,8 +413,10 @@ def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
     own = words.content(opening)
     beyond = kinds.own_weight(opening, spoken)
     agrees = cues.opens("approval", opening, spoken) > 0
-    if not asked or not own or words.weight(own) > LEANING:
+    if not own or words.weight(own) > LEANING:
         return None
+    if not asked:
+        return _verdict(turn, before, opening)
     if (referents.is_process(asked, spoken) or agrees) and beyond < BARE:
         return None
     if any(cues.opens(kind, opening, spoken) for kind in ("thanks", "request")) or kinds.is_question(opening, spoken):
@@ -423,6 +430,19 @@ def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
         quote=words.shorten(opening, QUOTE_CHARS),
         about=f"asked “{words.shorten(' '.join([*_asked_by_user(before), asked]), 240)}”",
         subject=own | words.content(asked),
+    )
+
+
+def _verdict(turn: Turn, before: Turn, opening: str) -> Wish | None:
+    """What the user makes of the answer to a question of their own ("zod or yup?" "zod, because …" "then zod")."""
+    asked = [q for q in _asked_by_user(before) if cues.has("deliberation", q, before.spoken)]
+    own = words.content(opening)
+    known = words.content(before.last_reply[:2000]) & words.content(" ".join(asked))
+    if not asked or not turn.runs or not own & known or kinds.is_question(opening, turn.spoken):
+        return None
+    about = f"asked “{words.shorten(asked[0], 200)}”"
+    return Wish(
+        turn.number, "decision", words.shorten(opening, QUOTE_CHARS), about, subject=own | words.content(asked[0])
     )
 
 
