@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import shutil
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -16,41 +15,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.interop.npm import ClientUnavailable, installed
+
 VERSION = os.environ.get("STILLROOM_CODEX_VERSION", "0.171.0")
 REPOSITORY = Path(__file__).resolve().parents[2]
-CACHE = Path(os.environ.get("STILLROOM_NPM_CACHE", REPOSITORY / ".cache" / "npm"))
-INSTALL_SECONDS = 300
 ANSWER_SECONDS = 60
 
 
-class CodexUnavailable(Exception):
-    """There is no Codex CLI here and none can be had: the message says why."""
+CodexUnavailable = ClientUnavailable
 
 
 def codex_binary() -> Path:
     """The native binary of `VERSION`; installs it once. Raises `CodexUnavailable`."""
-    prefix = CACHE / f"codex-{VERSION}"
-    if found := _native(prefix):
-        return found
-    npm = shutil.which("npm")
-    if npm is None:
-        raise CodexUnavailable("`npm` is not installed")
-    prefix.mkdir(parents=True, exist_ok=True)
-    command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(prefix), f"@openai/codex@{VERSION}"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise CodexUnavailable(f"`npm install` took more than {INSTALL_SECONDS} s") from error
-    if done.returncode:
-        raise CodexUnavailable(f"`npm install @openai/codex@{VERSION}`: {done.stderr.strip()[-400:]}")
-    if found := _native(prefix):
-        return found
-    raise CodexUnavailable(f"`@openai/codex@{VERSION}` has no binary for this machine")
-
-
-def _native(prefix: Path) -> Path | None:
-    found = sorted(prefix.glob("node_modules/@openai/codex*/**/vendor/*/bin/codex"))
-    return found[0] if found else None
+    return installed("@openai/codex", VERSION, "node_modules/@openai/codex*/**/vendor/*/bin/codex")
 
 
 def write_config(codex_home: Path, base_url: str, *, memories: bool, keys: Mapping[str, object] | None = None) -> None:
@@ -145,6 +122,13 @@ class CodexServer:
         """The user says `text`; returns when the agent is done with it."""
         self.request("turn/start", {"threadId": thread_id, "input": [{"type": "text", "text": text}]})
         return self.wait_for("turn/completed", threadId=thread_id)
+
+    def trust_hooks(self, cwd: Path) -> None:
+        """Trust every hook that is configured, as the terminal does when a person says so."""
+        (found,) = self.request("hooks/list", {"cwds": [str(cwd)]})["data"]
+        trusted = {hook["key"]: {"trusted_hash": hook["currentHash"]} for hook in found["hooks"]}
+        edit = {"keyPath": "hooks.state", "value": trusted, "mergeStrategy": "upsert"}
+        self.request("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
 
     def request(self, method: str, params: Mapping[str, object]) -> dict[str, Any]:
         """Call `method` and return its result; an error of the server is a `RuntimeError`."""

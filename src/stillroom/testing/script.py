@@ -27,9 +27,10 @@ class RecordedRequest:
 
     @property
     def protocol(self) -> Protocol:
-        if self.path.endswith("/chat/completions"):
+        path = self.path.partition("?")[0]
+        if path.endswith("/chat/completions"):
             return "chat"
-        return "messages" if self.path.endswith("/messages") else "responses"
+        return "messages" if path.endswith("/messages") else "responses"
 
     @property
     def user_text(self) -> str:
