@@ -10,7 +10,8 @@ import pytest
 from recall_repositories import git, repository
 
 from stillroom.clock import FixedClock
-from stillroom.config import Settings, load_settings
+from stillroom.config import Memories, Settings, load_settings
+from stillroom.recall.citations import parse_memory_citation
 from stillroom.recall.instructions import Instructions, Nothing, Stale, fast_instructions, instructions
 from stillroom.recall.preparing import prepare_recall
 from stillroom.store import Store
@@ -145,6 +146,20 @@ def test_a_session_is_told_of_its_own_project_and_of_what_holds_everywhere(house
     assert "4 lines of 1 other project" in found.receipt
     assert found.receipt in found.text
     assert found.summary_tokens <= 2500
+
+
+def test_the_text_shows_a_citation_that_counts_and_stays_short(house: House) -> None:
+    found = house.fast(house.base / "shop")
+    assert isinstance(found, Instructions)
+    citation = parse_memory_citation(found.text)
+    assert citation is not None
+    assert [(entry.path, entry.line_start, entry.line_end) for entry in citation.entries] == [
+        ("MEMORY.md", 12, 15),
+        ("rollout_summaries/NAME.md", 3, 9),
+    ]
+    assert citation.rollout_ids == ("THREAD_ID",)
+    for point in ("MEMORY.md", "skills/", "rollout_summaries/", "rollout_path", "extensions/ad_hoc/notes/"):
+        assert point in found.text
     assert found.tokens - found.summary_tokens <= 900
 
 
@@ -211,6 +226,16 @@ def test_secrets_do_not_reach_a_session(house: House) -> None:
     assert token not in found.text
     assert "[REDACTED_SECRET:github_token]" in found.text
     assert token not in (house.settings.home / "recall.json").read_text(encoding="utf-8")
+
+
+def test_a_memory_folder_of_any_name_is_told_as_text(house: House) -> None:
+    odd = house.base / os.fsdecode(b"m\xff\n{{ summary }}")
+    odd.mkdir()
+    (odd / "memory_summary.md").write_text("v1\n- tip\n", encoding="utf-8")
+    settings = Settings(home=house.base / "other", memories=Memories(root=str(odd)))
+    assert isinstance(found := instructions(settings, str(house.base)), Instructions)
+    assert found.text.encode().count(b"\nv1") == 0
+    assert between(found.text) == "- tip"
 
 
 def test_a_hostile_summary_stays_inside_the_block(house: House) -> None:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from stillroom.cli.output import console, plain
 from stillroom.config import load_settings
-from stillroom.recall.instructions import Instructions, Nothing, instructions
+from stillroom.recall.instructions import Instructions, Nothing, instructions, shown
 
 
 def recall_command(
@@ -75,6 +75,6 @@ def _as_json(told: Instructions | Nothing) -> dict[str, object]:
             "bytes": left.bytes,
         },
         "version": told.version,
-        "root": told.root,
-        "repository": {"folder": repository.folder, "is_git": repository.is_git, "remote": repository.remote},
+        "root": shown(told.root),
+        "repository": {"folder": shown(repository.folder), "is_git": repository.is_git, "remote": repository.remote},
     }

@@ -129,7 +129,7 @@ def compose(prepared: Prepared, *, home: str, cwd: str, max_chars: int | None = 
     tier_of, version = _tiers(prepared, session), _version(home)
     with open(os.path.join(os.path.dirname(__file__), "read_path.md"), encoding="utf-8") as file:
         before, _, after = file.read().strip().partition("{{ summary }}")
-    before = before.replace("{{ root }}", prepared.root)
+    before = before.replace("{{ root }}", shown(prepared.root))
     limit = prepared.tokens * _BYTES_PER_TOKEN
     while True:
         summary, left = pack(prepared.lines, tier_of, limit_bytes=limit, others_too=prepared.others_too)
@@ -174,6 +174,12 @@ def _tiers(prepared: Prepared, session: Repository) -> Callable[[int], Tier]:
 
 def _last(path: str) -> str:
     return path.rpartition("/")[2].casefold()
+
+
+def shown(path: str) -> str:
+    """A path as one line of valid text."""
+    text = os.fsencode(path).decode("utf-8", "replace")
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 def _receipt(left: LeftOut, version: str) -> str:

@@ -99,7 +99,9 @@ def _value(text: str) -> str:
 
 
 def _local(path: str, relative_to: str) -> str | None:
-    return f"file:{without_git_suffix(os.path.realpath(os.path.join(relative_to, path)))}" if path else None
+    if not path or "\0" in path:
+        return None
+    return f"file:{without_git_suffix(os.path.realpath(os.path.join(relative_to, path)))}"
 
 
 def _read(path: str) -> str:

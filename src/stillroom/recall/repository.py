@@ -59,7 +59,9 @@ class Repository:
 
 def identify(cwd: str | os.PathLike[str]) -> Repository:
     """The project of a folder. One that is gone belongs to whatever its nearest ancestor belongs to."""
-    here = os.path.realpath(cwd)
+    if "\0" in (text := os.fspath(cwd)):  # no folder, but a session file may say so
+        return Repository(place="", folder="", is_git=False)
+    here = os.path.realpath(text)
     home = os.path.realpath(os.path.expanduser("~"))
     for folder in _upwards(here):
         if folder == home != here:
@@ -165,7 +167,8 @@ def _pointer(path: str) -> str:
     except OSError:
         return ""
     try:
-        return os.fsdecode(os.read(descriptor, _POINTER_BYTES)).strip()
+        text = os.fsdecode(os.read(descriptor, _POINTER_BYTES)).strip()
+        return "" if "\0" in text else text
     except OSError:  # a folder
         return ""
     finally:
