@@ -15,8 +15,10 @@ from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.stats import ReadStats
 
-_USER = b'"type":"user"'
+_USER = b'"role":"user"'
 _RESULT = b'"type":"tool_result"'
+# Both stand ahead of what a message says, and behind a few fields of which one is a path.
+_WITHIN_BYTES = 8192
 _UUID = re.compile(rb'"uuid":"([\w-]{1,80})"')
 _REQUESTED_BY = re.compile(rb'"requestSessionId":"([\w-]{1,80})"')
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
@@ -29,19 +31,24 @@ def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -
 
     Whoever goes back writes a second prompt under the same parent; what was said from the first one on is left behind.
     """
-    prompts: list[str] = []
+    seen: set[int] = set()
+    branch: list[int] = []
     under: dict[str, int] = {}
     left: set[int] = set()
     for line in _lines(path, max_line_bytes, reading):
-        if _USER not in line or _RESULT in line or (record := parse_record(line)) is None or not _is_prompt(record):
+        if line.find(_USER, 0, _WITHIN_BYTES) < 0 or line.find(_RESULT, 0, _WITHIN_BYTES) >= 0:
             continue
-        if len(prompts) == reading.remembered_records:
+        if (record := parse_record(line)) is None or not _is_prompt(record) or hash(record.uuid) in seen:
+            continue
+        if len(seen) == reading.remembered_records:
             break
-        first = under.setdefault(record.parent_uuid, len(prompts))
-        if record.uuid not in prompts[first:]:
-            left.update(hash(uuid) for uuid in prompts[first:])
-            under[record.parent_uuid] = len(prompts)
-            prompts.append(record.uuid)
+        # Where the branch went on from this parent before; past its end if that was left already.
+        before = under.get(record.parent_uuid, len(branch))
+        left.update(branch[before:])
+        del branch[before:]
+        under[record.parent_uuid] = len(branch)
+        branch.append(hash(record.uuid))
+        seen.add(hash(record.uuid))
     return frozenset(left)
 
 

@@ -55,6 +55,8 @@ _AFTER_REASON = "\n\nNote: The user's next message"
 # What a reader of outputs takes for the client's header. A header ends where the output begins.
 _LIKE_A_HEADER = re.compile(rb"Exit code:|Process (?:exited|running) with")
 _HEADER_BYTES = 2000
+# What is left of data in a line that was too long.
+_SQUEEZED = re.compile(rb"\[blob: (\d{1,15}) bytes\]")
 
 
 class _Edit(msgspec.Struct):
@@ -75,12 +77,17 @@ class _Web(msgspec.Struct):
     url: str | None = None
 
 
+class _Source(msgspec.Struct):
+    data: msgspec.Raw = msgspec.Raw(b"")
+
+
 class _Answered(msgspec.Struct):
     answers: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _file = msgspec.json.Decoder(_File)
 _web = msgspec.json.Decoder(_Web)
+_source = msgspec.json.Decoder(_Source)
 _answered = msgspec.json.Decoder(_Answered)
 _blocks = msgspec.json.Decoder(list[Block])
 _encode = msgspec.json.Encoder().encode
@@ -106,30 +113,34 @@ def read_call(block: Block, record: Record) -> Called:
 
 def read_result(block: Block, record: Record, form: Form | None) -> Returned:
     """The item that holds a result, with the exit status that its text tells. `form` is None if the call is unknown."""
+    kind = "custom_tool_call_output" if form is Form.PATCH else "function_call_output"
     told = bytes(record.tool_use_result)
     refused = told == _REFUSED or str(record.tool_denial_kind or "").startswith("user")
     failed = bool(block.is_error) or refused
     text = _text(bytes(block.content))
-    kind = "custom_tool_call_output" if form is Form.PATCH else "function_call_output"
     if form is Form.QUESTION and not failed and (answers := _answers(record)) is not None:
-        return Returned(kind, _output(kind, block.tool_use_id, _encode(answers.decode())), "")
+        return Returned(kind, _output(kind, block, _encode(answers.decode())), "")
     if form is Form.SHELL or (form is None and told.startswith(b'{"stdout":')):
-        code, text = _exit(text, told, failed=failed)
+        interrupted = _INTERRUPTED in told
+        code, start = _exit(text, told, failed=failed or interrupted)
         if code is not None:
-            return Returned(
-                kind, _output(kind, block.tool_use_id, b'"Exit code: %d\\nOutput:\\n%s' % (code, text[1:])), ""
-            )
-        failed = failed or _INTERRUPTED in told
-    if _LIKE_A_HEADER.search(text, 0, _HEADER_BYTES):
-        text = b'"Output:\\n' + text[1:]
+            header = b'"Exit code: %d\\nOutput:\\n' % code
+            return Returned(kind, _output(kind, block, header, memoryview(text)[start:]), "")
+        failed = failed or interrupted
     success = b"null" if text.startswith(_BACKGROUND) else b"false" if failed else b"true"
-    output = b'{"content":%s,"success":%s}' % (text, success)
-    return Returned(kind, _output(kind, block.tool_use_id, output), _reason(text) if refused else "")
+    opening = b'{"content":"Output:\\n' if _LIKE_A_HEADER.search(text, 0, _HEADER_BYTES) else b'{"content":"'
+    raw = _output(kind, block, opening, memoryview(text)[1:], b',"success":', success, b"}")
+    return Returned(kind, raw, _reason(text) if refused else "")
 
 
 def size_note(block: Block) -> str:
     """What stands for a block of data that tells a model nothing."""
-    return f"[{block.type} omitted: {len(bytes(block.source))} bytes]"
+    try:
+        data = bytes(_source.decode(block.source).data).strip(b'"')
+    except _UNREADABLE:
+        data = bytes(block.source)
+    squeezed = _SQUEEZED.match(data)
+    return f"[{block.type} omitted: {int(squeezed[1]) if squeezed else len(data)} bytes]"
 
 
 # --- calls
@@ -171,8 +182,9 @@ def _marked(mark: str, text: str) -> list[str]:
 # --- results
 
 
-def _output(kind: str, call_id: Any, output: bytes) -> bytes:
-    return b'{"type":"%s","call_id":%s,"output":%s}' % (kind.encode(), _encode(call_id), output)
+def _output(kind: str, block: Block, *output: bytes | memoryview) -> bytes:
+    opening = b'{"type":"%s","call_id":%s,"output":' % (kind.encode(), _encode(block.tool_use_id))
+    return b"".join((opening, *output, b"}"))
 
 
 def _text(content: bytes) -> bytes:
@@ -189,15 +201,13 @@ def _text(content: bytes) -> bytes:
     return content
 
 
-def _exit(text: bytes, told: bytes, *, failed: bool) -> tuple[int | None, bytes]:
-    """How a shell command ended, and its output without the client's line about it."""
+def _exit(text: bytes, told: bytes, *, failed: bool) -> tuple[int | None, int]:
+    """How a shell command ended, and where its output begins in `text`, behind the client's line about it."""
     if failed:
-        if match := _EXIT.match(text):
-            return int(match[1]), b'"' + text[match.end() :]
-        return None, text
-    if text.startswith(_BACKGROUND) or _INTERRUPTED in told:
-        return None, text
-    return (1 if _INTERPRETED in told else 0), text
+        return (int(match[1]), match.end()) if (match := _EXIT.match(text)) else (None, 1)
+    if text.startswith(_BACKGROUND):
+        return None, 1
+    return (1 if _INTERPRETED in told else 0), 1
 
 
 def _answers(record: Record) -> bytes | None:

@@ -289,8 +289,8 @@ def spoken(content: list[Block] | str) -> Iterator[Words]:
 
 
 def _said_by_assistant(text: bytes) -> Made:
-    raw = b'{"type":"message","role":"assistant","content":[{"type":"output_text","text":%s}]}' % text
-    return Made("message", "assistant", raw)
+    opening = b'{"type":"message","role":"assistant","content":[{"type":"output_text","text":'
+    return Made("message", "assistant", b"".join((opening, text, b"}]}")))
 
 
 def _said_by_user(texts: list[str]) -> Made:
