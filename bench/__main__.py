@@ -49,6 +49,12 @@ SECTIONS = (
         "Asked: 100 MB/s on one core, 300 MB/s where the middle is cut away; 2 GB with 43 MB lines in at most 200 MB.",
         ("bench/bench_reading.py",),
     ),
+    Section(
+        "claude-code",
+        "Reading Claude Code's sessions",
+        "Asked: 250 MB/s to items on one core. The loop by hand has no regard to who wrote what, repetition or damage.",
+        ("bench/bench_claude_code.py",),
+    ),
     Section("redact", "Redaction", "Beside Python's own `re`.", ("bench/bench_redact.py",)),
     Section(
         "store",

@@ -1,4 +1,4 @@
-"""Reads a Claude Code session to items, beside the same work done by hand with `json.loads`.
+"""Finds and reads Claude Code sessions, beside the loop that one would write by hand with `json.loads`.
 
 python bench/bench_claude_code.py [MEGABYTES]
 """
@@ -12,13 +12,18 @@ import sys
 import tempfile
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from stillroom.rollouts.agents.claude_code import open_items
+from stillroom.rollouts.agents.claude_code import discover, open_items
+from stillroom.rollouts.found import Found
+from stillroom.thread import FileStamp
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 ROUNDS = 3
+FILES = 1000
+FILE_BYTES = 200_000
 
 
 def write_session(path: Path, size_bytes: int) -> None:
@@ -34,11 +39,14 @@ def write_session(path: Path, size_bytes: int) -> None:
     parent, number = None, 0
     with path.open("w", encoding="utf-8") as file:
 
+        def put(record: dict[str, object]) -> None:
+            file.write(json.dumps(record, separators=(",", ":")) + "\n")
+
         def write(**fields: object) -> None:
             nonlocal parent
             name = str(uuid.uuid4())
             record = {"parentUuid": parent, "isSidechain": False, **fields, "uuid": name}
-            file.write(json.dumps({**record, "timestamp": "2026-11-29T11:48:16.889Z", **envelope}) + "\n")
+            put({**record, "timestamp": "2026-11-29T11:48:16.889Z", **envelope})
             parent = name
 
         while file.tell() < size_bytes:
@@ -57,7 +65,7 @@ def write_session(path: Path, size_bytes: int) -> None:
             result = {"tool_use_id": call, "type": "tool_result", "content": output, "is_error": False}
             told = {"stdout": output, "stderr": "", "interrupted": False}
             write(type="user", message={"role": "user", "content": [result]}, toolUseResult=told)
-            file.write(json.dumps({"type": "mode", "mode": "normal", "sessionId": path.stem}) + "\n")
+            put({"type": "mode", "mode": "normal", "sessionId": path.stem})
 
 
 def by_hand(path: Path) -> Iterator[tuple[str, str]]:
@@ -90,25 +98,45 @@ def to_texts(path: Path) -> int:
         return sum(len(text) for text in items.texts())
 
 
-def measure(name: str, work: Callable[[Path], object], path: Path) -> None:
-    seconds = []
-    for _ in range(ROUNDS):
-        started = time.process_time()
-        result = work(path)
-        seconds.append(time.process_time() - started)
-    middle = statistics.median(seconds)
-    print(f"{name:<28} {path.stat().st_size / middle / 1e6:7.0f} MB/s  ({middle:.2f} s CPU, {result:,})")
+def seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def row(case: str, size: int, ours: Callable[[], object], theirs: Callable[[], object]) -> None:
+    pairs = [(seconds(ours), seconds(theirs)) for _ in range(ROUNDS)]  # in turns: other load meets both
+    mine, hand = (size / 1e6 / statistics.median(column) for column in zip(*pairs, strict=True))
+    ratio = statistics.median(hand / mine for mine, hand in pairs)
+    print(f"| {case} | {mine:.0f} | {hand:.0f} | {ratio:.1f} |", flush=True)
+
+
+def register(home: Path, known: dict[str, FileStamp]) -> dict[str, FileStamp]:
+    found = [each for each in discover(home, known, max_line_bytes=MAX_LINE_BYTES) if isinstance(each, Found)]
+    return {each.thread.rollout_path: each.stamp for each in found}
 
 
 def main() -> None:
-    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{uuid.uuid4()}.jsonl"
         write_session(path, megabytes * 1_000_000)
-        measure("to items", to_items, path)
-        measure("to texts for a model", to_texts, path)
-        measure("by hand with `json.loads`", lambda path: sum(1 for _ in by_hand(path)), path)
-    print(f"peak RSS {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+        size = path.stat().st_size
+        print("| case | stillroom MB/s | `json.loads` loop MB/s | ratio |\n|---|---:|---:|---:|")
+        row(f"{megabytes} MB to items", size, lambda: to_items(path), lambda: deque(by_hand(path), maxlen=0))
+        row(f"{megabytes} MB to a model's text", size, lambda: to_texts(path), lambda: deque(by_hand(path), maxlen=0))
+        path.unlink()
+        home = Path(folder) / "home"
+        for number in range(FILES):
+            session = home / "projects" / f"-srv-{number % 20}" / f"{uuid.uuid4()}.jsonl"
+            session.parent.mkdir(parents=True, exist_ok=True)
+            write_session(session, FILE_BYTES)
+        known: dict[str, FileStamp] = {}
+        cold = seconds(lambda: known.update(register(home, {})))
+        again = seconds(lambda: register(home, known))
+        print(f"\n{FILES:,} files of {FILE_BYTES // 1000} kB found: {cold:.2f} s of CPU cold, {again:.2f} s unchanged.")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"Peak of memory, with the writing of the files: {peak} MB.")
 
 
 if __name__ == "__main__":

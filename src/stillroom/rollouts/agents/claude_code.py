@@ -129,7 +129,7 @@ def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
 def _look(file: _File, max_line_bytes: int, reading: Reading) -> Discovery:
     path = str(file.path)
     traits, preview, stats = _read_head(file.path, max_line_bytes, reading)
-    tail, offset = read_tail(file.path, size=file.size, max_line_bytes=max_line_bytes, reading=reading)
+    tail, offset = read_tail(file.path, size=file.size, reading=reading)
     if not traits.kinds and not tail.kinds:
         return Broken(path, f"`{path}` can't be used: {stats.broken or 'it has no complete record'}")
     is_agent = _SUB_AGENT.fullmatch(file.path.name) is not None

@@ -15,12 +15,12 @@ from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.stats import ReadStats
 
-_USER = b'"role":"user"'
-_RESULT = b'"type":"tool_result"'
+_USER = b'"user"'
+_RESULT = b'"tool_result"'
 # Both stand ahead of what a message says, and behind a few fields of which one is a path.
 _WITHIN_BYTES = 8192
-_UUID = re.compile(rb'"uuid":"([\w-]{1,80})"')
-_REQUESTED_BY = re.compile(rb'"requestSessionId":"([\w-]{1,80})"')
+_UUID = re.compile(rb'"uuid": ?"([\w-]{1,80})"')
+_REQUESTED_BY = re.compile(rb'"requestSessionId": ?"([\w-]{1,80})"')
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
 # The first message of a session, and the session that it was forked from, stand in the first bytes.
 _HEAD_BYTES = 256 * 1024

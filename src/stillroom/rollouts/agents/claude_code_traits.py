@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,7 @@ from typing import Any
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
-from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
 
 # How the client names the ways to start it. A way that is not here is taken as it is, and nobody's memory is fed by it.
@@ -19,6 +18,8 @@ _SOURCES = {"cli": "cli", "claude-vscode": "vscode", "claude-jetbrains": "vscode
 _HEADLESS = "sdk-"
 # Names of sessions, the user's own first. A `summary` names another session more often than its own.
 _TITLES = ("custom-title", "ai-title")
+_TITLED = re.compile(rb'\{"type": ?"(?:custom|ai)-title"')
+_TIMESTAMP = b'"timestamp"'
 
 
 class _Line(msgspec.Struct, rename="camel"):
@@ -90,25 +91,24 @@ class Traits:
             self._titles[told.type] = text
 
 
-def read_tail(path: Path, *, size: int, max_line_bytes: int, reading: Reading = READING) -> tuple[Traits, int]:
+def read_tail(path: Path, *, size: int, reading: Reading = READING) -> tuple[Traits, int]:
     """What the last lines tell, and where the last whole line ends.
 
-    However much was appended, the last window is enough: the client repeats its titles there.
+    However much was appended, a window is enough: the client repeats its titles.
     """
     start = max(size - reading.tail_window_bytes, 0)
-    traits, stats = Traits(from_start=start == 0), ReadStats()
     with open_stored(path, reading=reading) as file:
         file.seek(start)
-        if start:
-            start += len(file.readline(reading.tail_window_bytes))
-        end = start
-        for lines in read_batches(file, stats, max_line_bytes=max_line_bytes, reading=reading):
-            if stats.torn:
-                break
-            end = start + stats.bytes
-            for line in lines:
-                traits.learn(line)
-    return traits, end
+        window = file.read(size - start)
+    end = window.rfind(b"\n") + 1
+    # Of a line that begins ahead of the window there is only a part.
+    lines = window[:end].splitlines()[1 if start else 0 :]
+    last = next((number for number in reversed(range(len(lines))) if _TIMESTAMP in lines[number]), 0)
+    traits = Traits(from_start=False)
+    for number, line in enumerate(lines):
+        if number >= last or _TITLED.match(line):
+            traits.learn(line)
+    return traits, start + end
 
 
 def _text(value: Any) -> str | None:
