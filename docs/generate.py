@@ -13,7 +13,12 @@ from stillroom import config
 from stillroom.cli.app import app
 
 HERE = Path(__file__).parent
-TABLES = {"Memories": "[memories]", "Provider": "[providers.NAME]", "Source": "[[sources]]"}
+TABLES = {
+    "Memories": "[memories]",
+    "Provider": "[providers.NAME]",
+    "Source": "[[sources]]",
+    "RolloutBudgetTable": "[features.rollout_budget]",
+}
 
 
 def configuration() -> str:

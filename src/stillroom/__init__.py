@@ -8,14 +8,20 @@ TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
     from typing import Any
 
+    from stillroom.budget import RolloutBudget, RolloutBudgetConfig, TurnAborted
     from stillroom.config import Settings, load_settings
     from stillroom.errors import StillroomError
     from stillroom.recall.citations import parse_memory_citation, strip_memory_citation
     from stillroom.recall.usage_kinds import memories_usage_kinds_from_command
+    from stillroom.spending import Usage
 
 __all__ = [
+    "RolloutBudget",
+    "RolloutBudgetConfig",
     "Settings",
     "StillroomError",
+    "TurnAborted",
+    "Usage",
     "load_settings",
     "memories_usage_kinds_from_command",
     "parse_memory_citation",
@@ -23,8 +29,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "RolloutBudget": "stillroom.budget",
+    "RolloutBudgetConfig": "stillroom.budget",
     "Settings": "stillroom.config",
     "StillroomError": "stillroom.errors",
+    "TurnAborted": "stillroom.budget",
+    "Usage": "stillroom.spending",
     "load_settings": "stillroom.config",
     "memories_usage_kinds_from_command": "stillroom.recall.usage_kinds",
     "parse_memory_citation": "stillroom.recall.citations",

@@ -130,6 +130,56 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     root: str
 
 
+class RolloutBudgetTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[features.rollout_budget]` table: Codex's keys, and ours. Checked by `stillroom.budget`."""
+
+    #: The feature switch. Off, the rest of the table is ignored.
+    enabled: bool = False
+    #: Weighted tokens that a tree of sessions may use. Required.
+    limit_tokens: int | None = None
+    #: The same as a number that need not be whole, for servers that report units of their own; one of the two.
+    limit_budget: float | None = None
+    #: Agents are told what is left whenever no more than one of these is. Required, may be `[]`.
+    reminder_at_remaining_tokens: tuple[int, ...] | None = None
+    #: Instead of the list: they are told after every so many weighted tokens.
+    reminder_interval_tokens: int | None = None
+    #: They are also told on a thread's first request, and on the first of each context window.
+    reminder_at_context_start: bool = True
+    #: Charge for a token that the model wrote.
+    sampling_token_weight: float = 1.0
+    #: Charge for a token that it read and that did not come from the prompt cache.
+    prefill_token_weight: float = 1.0
+    #: Off: reminders only, nothing is ever aborted.
+    enforce_limit: bool = True
+    #: Ours: charge for a token that came from the prompt cache.
+    cached_token_weight: float = 0.0
+    #: Ours: charge for a token that was written to the prompt cache. None: as any other input.
+    cache_write_token_weight: float | None = None
+    #: Ours: charge for a token of reasoning. None: as any other output.
+    reasoning_token_weight: float | None = None
+    #: Ours: weighted tokens for one closing answer after the limit was reached.
+    grace_tokens: int = 0
+
+
+class Features(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[features]` table, of which Stillroom has one."""
+
+    #: A table with `enabled = true`, or `true` or `false` alone.
+    rollout_budget: RolloutBudgetTable | bool = False
+
+
+class BudgetNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of the ledger; no user needs to change them."""
+
+    #: A reservation counts no longer than this: OpenAI's client gives up on a request after ten minutes.
+    reservation_lease_seconds: int = 900
+    #: The longest that a caller may ask for: a week, longer than any request lives.
+    max_lease_seconds: int = 7 * 24 * 3600
+
+
+BUDGET = BudgetNumbers()
+
+
 class StageOne(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of phase 1 (spec §1.1)."""
 
@@ -374,6 +424,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memories: Memories = Memories()
     providers: dict[str, Provider] = {}
     sources: tuple[Source, ...] = ()
+    features: Features = Features()
     stage_one: StageOne = StageOne()
     stage_two: StageTwo = StageTwo()
     database_limits: DatabaseLimits = DatabaseLimits()
@@ -413,6 +464,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     memories: Memories = Memories()
     providers: dict[str, Provider] = {}
     sources: tuple[Source, ...] = ()
+    features: Features = Features()
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
@@ -452,7 +504,7 @@ def load_settings(
     if root is not None:
         memories = msgspec.structs.replace(memories, root=str(root.absolute()))
     sources = parsed.sources or default_sources(environ)
-    return Settings(home=home, memories=memories, providers=parsed.providers, sources=sources)
+    return Settings(home=home, memories=memories, providers=parsed.providers, sources=sources, features=parsed.features)
 
 
 def clamp(memories: Memories) -> Memories:
@@ -478,7 +530,8 @@ def _what_is_allowed(problem: str) -> str:
     """The keys of the table, or the values of the key, that a validation error names as `$.table.key`."""
     found = re.search(r"`\$(?:\.(\w+))?(?:\[[^]]*\])?(?:\.(\w+))?`", problem)
     table, key = (found[1], found[2]) if found else (None, None)
-    struct = {"memories": Memories, "providers": Provider, "sources": Source}.get(table or "", _File)
+    tables = {"memories": Memories, "providers": Provider, "sources": Source, "features": Features}
+    struct = RolloutBudgetTable if key == "rollout_budget" else tables.get(table or "", _File)
     allowed = get_args(get_type_hints(struct).get(key or ""))
     if allowed and all(isinstance(value, str) for value in allowed):
         return f"`{key}` is one of: {', '.join(allowed)}"

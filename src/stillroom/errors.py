@@ -18,6 +18,10 @@
     │   ├── PathRefused         the path leads out of the memory folder, or over a link
     │   ├── NotFound            nothing is there
     │   └── Unreadable          it is no text, or too large
+    ├── BudgetError             the ledger of a session tree
+    │   ├── TurnAborted         it is used up (`stillroom.budget.outcome`, with why)
+    │   ├── InvalidUsage        a count that can't be charged
+    │   └── ReservationSettled  the same reservation was settled before
     ├── JailError               the sandbox of the consolidation agent
     │   └── JailUnavailable     the asked level can't be had on this machine
     └── ModelError              a language model
@@ -112,6 +116,18 @@ class NotFound(RecallError):
 
 class Unreadable(RecallError):
     """The file is no text, or too large to be read."""
+
+
+class BudgetError(StillroomError):
+    """The ledger of a session tree refused an operation."""
+
+
+class InvalidUsage(BudgetError):
+    """A count of tokens can't be charged; nothing was."""
+
+
+class ReservationSettled(BudgetError):
+    """This reservation was settled before; nothing was charged again."""
 
 
 class JailError(StillroomError):

@@ -1,0 +1,126 @@
+"""What a tree of sessions may spend, and when its agents are told: checked once, frozen."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from stillroom.config import RolloutBudgetTable, Settings
+from stillroom.errors import ConfigError
+
+#: Weighted tokens of one ledger at most: a thousand times what the largest reported session tree used. In millionths
+#: it and one charge more still fit the 64 bits of a database column.
+MAX_LIMIT_TOKENS = 4 * 10**12
+
+_TABLE = "features.rollout_budget"
+
+
+class RolloutBudgetConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The allowance of a tree of sessions. Keys and defaults are Codex's; those after `enforce_limit` are ours.
+
+    Raises `ConfigError` for what can't be used. Without one of ours set, every charge is what Codex would charge.
+    """
+
+    #: Weighted tokens that the whole tree may use.
+    limit_tokens: int | None = None
+    #: The same as a number that need not be whole, for servers that report their own units; one of the two.
+    limit_budget: float | None = None
+    #: A reminder is due whenever no more than one of these is left. May be empty.
+    reminder_at_remaining_tokens: tuple[int, ...] | None = None
+    #: Instead of the list: a reminder is due after every so many weighted tokens.
+    reminder_interval_tokens: int | None = None
+    #: A thread's first request, and the first of each context window, is told what is left.
+    reminder_at_context_start: bool = True
+    #: Charge for a token that the model wrote.
+    sampling_token_weight: float = 1.0
+    #: Charge for a token that it read and that did not come from the prompt cache.
+    prefill_token_weight: float = 1.0
+    #: Off: reminders only, nothing is ever aborted.
+    enforce_limit: bool = True
+    #: Charge for a token that came from the prompt cache.
+    cached_token_weight: float = 0.0
+    #: Charge for a token that was written to the prompt cache; None: as any other input.
+    cache_write_token_weight: float | None = None
+    #: Charge for a token of reasoning; None: as any other output.
+    reasoning_token_weight: float | None = None
+    #: Weighted tokens for one closing answer after the limit was reached.
+    grace_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        _check_limit(self)
+        _check_reminders(self)
+        for name in (
+            "sampling_token_weight",
+            "prefill_token_weight",
+            "cached_token_weight",
+            "cache_write_token_weight",
+            "reasoning_token_weight",
+        ):
+            weight = getattr(self, name)
+            if weight is not None and not (_is_finite(weight) and weight >= 0):
+                raise ConfigError(f"{_TABLE}.{name} must be finite and non-negative")
+        if not (_is_finite(self.grace_tokens) and 0 <= self.grace_tokens <= MAX_LIMIT_TOKENS):
+            raise ConfigError(f"{_TABLE}.grace_tokens must be between 0 and {MAX_LIMIT_TOKENS}")
+
+    @property
+    def limit(self) -> float:
+        """The limit, whichever key gave it."""
+        limit = self.limit_tokens if self.limit_budget is None else self.limit_budget
+        assert limit is not None  # checked when this was made
+        return limit
+
+
+def load_budget_config(settings: Settings) -> RolloutBudgetConfig | None:
+    """The `[features.rollout_budget]` table of the settings; None when the feature is off. Raises `ConfigError`."""
+    chosen = settings.features.rollout_budget
+    table = RolloutBudgetTable(enabled=chosen) if isinstance(chosen, bool) else chosen
+    if not table.enabled:
+        return None
+    return RolloutBudgetConfig(
+        **{name: value for name, value in msgspec.structs.asdict(table).items() if name != "enabled"}
+    )
+
+
+def _check_limit(config: RolloutBudgetConfig) -> None:
+    if config.limit_tokens is not None and config.limit_budget is not None:
+        raise ConfigError(f"{_TABLE}.limit_tokens and limit_budget cannot both be set")
+    name = "limit_tokens" if config.limit_budget is None else "limit_budget"
+    limit = getattr(config, name)
+    if limit is None:
+        raise ConfigError(
+            f"{_TABLE}.limit_tokens is required when rollout_budget is enabled",
+            hint="set `limit_tokens`, e.g. `limit_tokens = 1000000`",
+        )
+    if name == "limit_budget" and not _is_finite(limit):
+        raise ConfigError(f"{_TABLE}.limit_budget must be finite and positive")
+    if not (_is_finite(limit) and limit > 0):
+        raise ConfigError(f"{_TABLE}.{name} must be positive")
+    if limit > MAX_LIMIT_TOKENS:
+        raise ConfigError(f"{_TABLE}.{name} must be at most {MAX_LIMIT_TOKENS}")
+
+
+def _check_reminders(config: RolloutBudgetConfig) -> None:
+    thresholds, interval = config.reminder_at_remaining_tokens, config.reminder_interval_tokens
+    if thresholds is not None and interval is not None:
+        raise ConfigError(f"{_TABLE}.reminder_at_remaining_tokens and reminder_interval_tokens cannot both be set")
+    if interval is not None:
+        if not (_is_finite(interval) and interval > 0):
+            raise ConfigError(f"{_TABLE}.reminder_interval_tokens must be positive")
+    elif thresholds is None:
+        raise ConfigError(
+            f"{_TABLE}.reminder_at_remaining_tokens is required when rollout_budget is enabled",
+            hint="an empty list is allowed: `reminder_at_remaining_tokens = []`",
+        )
+    elif not all(_is_finite(threshold) and 0 < threshold < config.limit for threshold in thresholds):
+        raise ConfigError(f"{_TABLE}.reminder_at_remaining_tokens must contain only positive values below limit_tokens")
+
+
+def _is_finite(number: object) -> bool:
+    """A number that can be reckoned with: `True` is none, nor is an integer beyond what a float can hold."""
+    if not isinstance(number, int | float) or isinstance(number, bool):
+        return False
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
