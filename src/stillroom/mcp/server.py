@@ -39,10 +39,10 @@ NAME = "stillroom"
 PROMPT = "memory"
 INSTRUCTIONS_URI = "stillroom://memory/instructions"
 _MARKDOWN = "text/markdown"
+#: Codex shows a session the first 240 characters.
 _ABOUT = (
-    "What earlier coding sessions on this machine learned: the user's wishes, failures and what fixed them, commands of"
-    " each project. `search` it before work that resembles earlier work; `read` what a match points to. Start with"
-    " `MEMORY.md`. It may be out of date: check what you rely on."
+    "What earlier coding sessions here learned: the user's wishes, failures and their fixes, each project's commands."
+    " Before work like earlier work `search` it, then `read` what matches; `MEMORY.md` first. It may be out of date."
 )
 
 

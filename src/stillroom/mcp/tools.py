@@ -105,19 +105,26 @@ def run_tool(tool: MemoryTool, arguments: Mapping[str, Any] | None, *, limits: S
 
 
 def schema_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """A JSON schema without references: some clients don't follow them."""
+    """A JSON schema in few words: without references, which some clients don't follow, and without `null` for what
+    may be left out."""
     (_,), named = msgspec.json.schema_components([struct], ref_template="{name}")
 
-    def whole(part: Any) -> Any:
-        if isinstance(part, dict):
-            if "$ref" in part:
-                beside = {key: value for key, value in part.items() if key != "$ref"}
-                return whole({**named[part["$ref"]], **beside})
-            # The names of our classes tell a model nothing.
-            return {key: whole(value) for key, value in part.items() if key not in ("title", "discriminator")}
-        return [whole(item) for item in part] if isinstance(part, list) else part
+    def plain(part: Any) -> Any:
+        if isinstance(part, list):
+            return [plain(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            beside = {key: value for key, value in part.items() if key != "$ref"}
+            return plain({**named[part["$ref"]], **beside})
+        if part.get("default", ...) is None and {"type": "null"} in part.get("anyOf", ()):
+            (some,) = (choice for choice in part["anyOf"] if choice != {"type": "null"})
+            return plain(some)
+        # The names of our classes tell a model nothing.
+        return {key: plain(value) for key, value in part.items() if key not in ("title", "discriminator")}
 
-    schema: dict[str, Any] = whole(named[struct.__name__])
+    schema: dict[str, Any] = plain(named[struct.__name__])
+    schema.pop("description", None)  # the tool's
     return schema
 
 

@@ -25,7 +25,7 @@ _Cursor = Annotated[str, Meta(description="`next_cursor` of the page before.")]
 
 
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Files and folders in one folder of the memory, without what is below them."""
+    """List a folder of the memory: its files and folders, not what is below them."""
 
     path: Annotated[_Path, Meta(description="A folder; none: the memory folder itself.")] | None = None
     cursor: _Cursor | None = None
@@ -33,31 +33,31 @@ class ListRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ReadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A file of the memory, or some of its lines. A long answer is cut in the middle and says so."""
+    """Read a file of the memory, or some of its lines. A long answer is cut in the middle and says so."""
 
     path: _Path
-    line_offset: Annotated[int, Meta(description="The first line, counted from 1.")] = 1
+    line_offset: Annotated[int, Meta(description="The first line, counted from 1; default 1.")] = 1
     max_lines: Annotated[int, Meta(description="At most so many lines; default: all.")] | None = None
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Lines of the memory's files that hold words, by path and line."""
+    """Search the files of the memory for texts; matches come by path and line."""
 
     queries: Annotated[list[str], Meta(description="What to look for; each is looked for as it is.")]
     match_mode: Annotated[
         MatchMode,
-        Meta(description="`any` query on a line, `all_on_same_line`, or `all_within_lines` with `line_count`."),
+        Meta(description="`any` on a line (default), `all_on_same_line`, or `all_within_lines` with `line_count`."),
     ] = AnyQuery()
     path: Annotated[_Path, Meta(description="Search only this file or folder.")] | None = None
     cursor: _Cursor | None = None
-    context_lines: Annotated[int, Meta(ge=0, description="Lines shown before and after a match.")] = 0
-    case_sensitive: bool = True
+    context_lines: Annotated[int, Meta(ge=0, description="Lines shown before and after a match; default 0.")] = 0
+    case_sensitive: Annotated[bool, Meta(description="Default true.")] = True
     normalized: Annotated[bool, Meta(description="Look at letters and digits only.")] = False
     max_results: Annotated[int, Meta(ge=0, description="1 to 200; default 200.")] | None = None
 
 
 class NoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A new note for the next consolidation of the memory. Only when the user asks to remember something."""
+    """Add a note that the next consolidation takes into the memory. Only when the user asks to remember something."""
 
     filename: Annotated[
         str,
