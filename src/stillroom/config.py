@@ -358,6 +358,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     max_answer_bytes: int = 256 * 1024
     #: A request's body, at most: a note has 16,000 bytes.
     max_request_bytes: int = 512 * 1024
+    #: A citation that is handed in: some hundred entries with their notes.
+    max_citation_chars: int = 64 * 1024
     #: Random bytes of the token.
     token_bytes: int = 32
     #: A shorter token can be guessed.

@@ -17,10 +17,12 @@ from mcp.client.streamable_http import streamable_http_client
 
 from mcp import Client, MCPError, StdioServerParameters
 from stillroom.clock import FixedClock
-from stillroom.config import Settings
+from stillroom.config import Settings, StageOne
 from stillroom.mcp.server import INSTRUCTIONS_URI, build_server
 from stillroom.mcp.token import kept_token
 from stillroom.mcp.transports import http_app, listen, serve_http
+from stillroom.store import Stage1Claim, Stage1Draft, Store
+from stillroom.thread import FileStamp, Thread
 
 pytestmark = pytest.mark.anyio
 
@@ -183,6 +185,51 @@ async def test_an_unknown_name_is_an_error_of_the_protocol(settings: Settings) -
         for asked in (client.call_tool("x", {}), client.get_prompt("x"), client.read_resource("stillroom://x")):
             with pytest.raises(MCPError, match="there is no"):
                 await asked
+
+
+async def test_a_citation_that_is_handed_in_counts_once_a_call(settings: Settings) -> None:
+    thread_id = "01a2273c-0036-7133-90f0-7698c74b216a"
+    with Store.open(settings.database, clock=CLOCK) as store:
+        thread = Thread(
+            thread_id=thread_id,
+            agent="codex",
+            rollout_path="/s/a.jsonl",
+            source="cli",
+            cwd="/work/app",
+            created_at_ms=1000,
+            updated_at_ms=1000,
+            preview="hello",
+        )
+        store.save_threads([(thread, FileStamp(size=1, mtime_ns=1))])
+        claim = store.try_claim_stage1(thread_id, worker_id="w", source_updated_at=1, stage=StageOne(), max_running=8)
+        assert isinstance(claim, Stage1Claim)
+        assert store.finish_stage1(claim, Stage1Draft(raw_memory="r", rollout_summary="s"), engine="offline")
+
+        def block(lines: str) -> str:
+            return (
+                f"<oai-mem-citation><citation_entries>MEMORY.md:{lines}|note=[x]</citation_entries>"
+                f"<rollout_ids>{thread_id}</rollout_ids></oai-mem-citation>"
+            )
+
+        async with client_of(settings) as client:
+            good = await call(client, "record_citation", citation=block("1-3"))
+            bad = await call(client, "record_citation", citation=block("90-92"))
+            nothing = await call(client, "record_citation", citation="nothing cited")
+            huge = await call(client, "record_citation", citation="x" * 70_000)
+        assert good == {"counted": [thread_id], "invalid": []}
+        assert (bad["counted"], bad["invalid"][0]["cited"]) == ([], "MEMORY.md:90-92")
+        assert nothing == {"counted": [], "invalid": []}
+        assert "more than 65,536 characters" in huge
+        output = store.stage1_output(thread_id)
+    assert output is not None
+    assert output.usage_count == 1
+
+
+async def test_a_damaged_database_is_told_to_the_model(settings: Settings) -> None:
+    settings.database.write_bytes(b"x" * 4096)
+    async with client_of(settings) as client:
+        assert "is damaged" in await call(client, "record_citation", citation="<oai-mem-citation>")
+        assert (await call(client, "list"))["entries"]
 
 
 async def test_what_a_session_is_told_is_a_prompt_and_a_resource(settings: Settings) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
+from msgspec import Meta
 
 from stillroom.clock import Clock
 from stillroom.config import SERVING, Serving, Settings
-from stillroom.errors import StillroomError
+from stillroom.errors import InvalidRequest, StillroomError
 from stillroom.recall.listing import Listing
 from stillroom.recall.reading import Reading
 from stillroom.recall.searching import SearchResult
@@ -24,11 +25,20 @@ from stillroom.recall.tools import (
     call_read,
     call_search,
 )
+from stillroom.recall.usage import CitationReceipt, record_citation
 from stillroom.rollouts.redact import redact
+from stillroom.store import Store
 
 
 class Noted(msgspec.Struct, frozen=True):
     """The note is written."""
+
+
+class CitationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Report which memories were of use, when the reply itself can't end with a citation block."""
+
+    citation: Annotated[str, Meta(description="The block: `<oai-mem-citation>` to `</oai-mem-citation>`.")]
+    thread_id: Annotated[str, Meta(description="The session that cites, if its id is known.")] | None = None
 
 
 class MemoryTool(NamedTuple):
@@ -63,11 +73,18 @@ def memory_tools(settings: Settings, clock: Clock) -> dict[str, MemoryTool]:
         call_note(root, request.note, name=request.filename, clock=clock, redaction=style)
         return Noted()
 
+    def cite(request: CitationRequest) -> CitationReceipt:
+        if len(request.citation) > SERVING.max_citation_chars:
+            raise InvalidRequest(f"the citation has more than {SERVING.max_citation_chars:,} characters")
+        with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+            return record_citation(settings, store, clock, thread_id=request.thread_id, citation=request.citation)
+
     tools = (
         MemoryTool("list", "List memory", ListRequest, Listing, True, lambda request: call_list(root, request)),
         MemoryTool("read", "Read memory", ReadRequest, Reading, True, read),
         MemoryTool("search", "Search memory", SearchRequest, SearchResult, True, search),
         MemoryTool("add_ad_hoc_note", "Add a note to memory", NoteRequest, Noted, False, note),
+        MemoryTool("record_citation", "Record what was of use", CitationRequest, CitationReceipt, False, cite),
     )
     return {tool.name: tool for tool in tools}
 
