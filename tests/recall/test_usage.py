@@ -3,7 +3,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -16,6 +18,7 @@ from stillroom import telemetry
 from stillroom.config import CITING
 from stillroom.recall.citations import CitationEntry, MemoryCitation
 from stillroom.recall.usage import Invalid, UsageReport, count_usage, record_citation
+from stillroom.store import Store
 
 SESSION = "01900000-0000-7000-8000-000000000001"
 
@@ -235,6 +238,24 @@ def test_what_can_not_be_read_fails_alone_and_is_tried_again(home: UsageHome) ->
     assert str(gone) in report.broken[0].reason
     gone.write_bytes(kept)
     assert home.count().counted == 1
+
+
+def test_many_processes_at_once_count_each_use_once(home: UsageHome) -> None:
+    for number in range(1, 9):
+        home.session(number, citing(REMEMBERED), ran("cat memories/MEMORY.md"))
+    home.register()
+    gate = threading.Barrier(4)
+
+    def run(_: int) -> UsageReport:
+        with Store.open(home.settings.database, clock=home.clock) as store:
+            gate.wait()
+            return count_usage(home.settings, store, home.clock)
+
+    with ThreadPoolExecutor(4) as pool:
+        reports = list(pool.map(run, range(4)))
+    assert sum(report.counted for report in reports) == 8
+    assert sum(report.reads.get("memory_md", 0) for report in reports) == 8
+    assert home.usage()[0] == 8
 
 
 def test_what_is_too_much_for_one_pass_is_done_by_the_next(home: UsageHome) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stillroom.config import Reading
 from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.events import read_events
 from stillroom.rollouts.item import Item
@@ -266,3 +267,20 @@ def test_damage_at_any_place_costs_only_the_lines_that_it_touches(tmp_path: Path
     items, _ = read(path)
     lost = {item.raw for item in whole} - {item.raw for item in items}
     assert len(lost) <= 1 + SESSION.read_bytes()[at : at + len(damage)].count(b"\n")
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b needle", "é", "needle" * 400, "x" * 900]), max_size=60), st.integers(100, 3000)
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_only_wanted_lines_become_items_and_the_first(tmp_path: Path, texts: list[str], batch_bytes: int) -> None:
+    path = tmp_path / "rollout.jsonl"
+    path.write_bytes(b"".join(line(message(text)) for text in ["first", *texts]))
+
+    def wanted(part: bytes) -> bool:
+        return b"needle" in part
+
+    every, _ = read(path)
+    with open_items(path, max_line_bytes=LIMIT, reading=Reading(batch_bytes=batch_bytes)) as stream:
+        assert list(stream.only(wanted)) == [item for item in every if item.line_no == 1 or b"needle" in item.raw]
+        assert stream.stats.lines == len(texts) + 1

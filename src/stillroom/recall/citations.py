@@ -15,7 +15,7 @@ Everything here takes time in proportion to the text, whatever the text is, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _OPEN = "<oai-mem-citation>"
 _CLOSE = "</oai-mem-citation>"
@@ -25,8 +25,7 @@ _MAX_LINE = 2**32 - 1
 _MAX_DIGITS = len(str(_MAX_LINE))
 
 
-@dataclass(frozen=True, slots=True)
-class CitationEntry:
+class CitationEntry(NamedTuple):
     """Lines of one file of the memory folder, and what they were good for. Nothing about it is checked."""
 
     path: str
@@ -35,8 +34,7 @@ class CitationEntry:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryCitation:
+class MemoryCitation(NamedTuple):
     """What a message cites: all its blocks taken together, in their order."""
 
     entries: tuple[CitationEntry, ...]
@@ -67,7 +65,7 @@ def citation_of(bodies: Iterable[str]) -> MemoryCitation | None:
         block = _between(body, "rollout_ids")
         if block is None:  # as older versions wrote it
             block = _between(body, "thread_ids") or ""
-        ids.update(dict.fromkeys(map(str.strip, block.split("\n"))))
+        ids.update(dict.fromkeys(map(str.strip, filter(None, block.split("\n")))))
     ids.pop("", None)
     return MemoryCitation(tuple(entries), tuple(ids)) if entries or ids else None
 
@@ -87,6 +85,11 @@ class CitationStream:
 
     def feed(self, chunk: str) -> str:
         """Take the next piece; what of the text may be shown now."""
+        if not self._held and "<" not in chunk:
+            if self._body is None:
+                return chunk
+            self._body.append(chunk)
+            return ""
         text = self._held + chunk
         shown: list[str] = []
         at = 0
@@ -130,8 +133,11 @@ def _between(body: str, name: str) -> str | None:
 
 def _entries(block: str) -> Iterator[CitationEntry]:
     for line in block.split("\n"):
-        location, found, note = line.rpartition(_NOTE)
-        if not found or not (note := note.rstrip()).endswith("]"):
+        if _NOTE not in line:
+            continue
+        location, _, note = line.rpartition(_NOTE)
+        note = note.rstrip()
+        if not note.endswith("]"):
             continue
         path, colon, lines = location.rpartition(":")
         first, _, last = lines.partition("-")
@@ -141,6 +147,8 @@ def _entries(block: str) -> Iterator[CitationEntry]:
 
 
 def _line_number(text: str) -> int | None:
+    if len(text) < _MAX_DIGITS and text.isascii() and text.isdigit():
+        return int(text)
     digits = text.strip().removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
         return None

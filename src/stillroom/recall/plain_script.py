@@ -18,6 +18,8 @@ VARIABLES = ("HOME", "STILLROOM_HOME")
 _GROUPS = frozenset({"program", "list", "pipeline"})
 _JOINTS = frozenset({"&&", "||", ";", "|", "\n"})
 _EXPANSIONS = frozenset(form for name in VARIABLES for form in (f"${name}", f"${{{name}}}"))
+#: To every shell nothing but itself, whatever the grammar calls it.
+_PLAIN = re.compile(r"[\w./:@%+-]+")
 _BARE = frozenset({"word", "number"})
 #: A shell gives these a meaning outside of quotes.
 _SPECIAL = re.compile(r"[{}*?\[\]\\~^#$`]|^=")
@@ -64,6 +66,8 @@ def _word(node: tree_sitter.Node) -> str | None:
     """What a shell would make of a word; None where that depends on more than the word."""
     kind = node.type
     text = (node.text or b"").decode("utf-8", "replace")
+    if _PLAIN.fullmatch(text):
+        return text
     if kind in _BARE:
         return None if _SPECIAL.search(text, 1 if text.startswith("~/") or text == "~" else 0) else text
     if kind == "command_name":

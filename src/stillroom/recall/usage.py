@@ -93,7 +93,8 @@ def record_citation(
     count = _Count(settings, store, clock, CITING)
     thread = store.thread(thread_id) if thread_id else None
     times = (clock.now(), thread.created_at_ms // 1000) if thread else (clock.now(),)
-    cited = Cited(found, digest_of(found), None, clock.now())
+    digest = digest_of(found)
+    cited = Cited(found, digest, None, clock.now(), (digest, None))
     use = count.judged(cited, thread_id, times)
     count.account(store.record_uses(thread_id or "", [use]), thread_id)
     return CitationReceipt(counted=tuple(count.counted), invalid=tuple(count.invalid))
@@ -162,17 +163,19 @@ class _Count:
     def _record(self, thread: Thread, stamp: FileStamp, uses: ThreadUses) -> None:
         # What is known is not looked up again: the folder has changed since.
         known = self._store.known_uses(thread.thread_id)
-        copied = self._store.known_uses(uses.origin) if uses.origin else set()
+        # Counted elsewhere: in the session that this one was forked from, or when the agent handed it in.
+        elsewhere = self._store.known_uses(uses.origin) if uses.origin else set()
+        elsewhere |= {cited.key for cited in uses.cited if cited.handed_in in known}
         new = [cited for cited in uses.cited if cited.key not in known]
         looked = {use.key: use for use in uses.looked if use.key not in known}
         started = thread.created_at_ms // 1000
         judged = [
-            self.judged(cited, thread.thread_id, (started, cited.at)) if cited.key not in copied else _use(cited)
+            self.judged(cited, thread.thread_id, (started, cited.at)) if cited.key not in elsewhere else _use(cited)
             for cited in new
         ]
-        judged += (_use(use, () if key in copied else use.kinds) for key, use in looked.items())
+        judged += (_use(use, () if key in elsewhere else use.kinds) for key, use in looked.items())
         recorded = self._store.record_uses(thread.thread_id, judged, stamp=stamp)
-        own = [done for done in recorded if done.use.key not in copied]
+        own = [done for done in recorded if done.use.key not in elsewhere]
         self.account(own, thread.thread_id)
         for done in own:
             if (use := looked.get(done.use.key)) is not None:

@@ -53,9 +53,30 @@ def memories_usage_kinds_from_command(
         paths = paths_drawn_on(words)
         if paths is None:
             return ()
-        found = (_kind(_beside(folder, path), root, variables or {}) for path in paths)
+        found = (usage_kind_of_path(_beside(folder, path), root=root, variables=variables) for path in paths)
         kinds += dict.fromkeys(kind for kind in found if kind is not None)
     return tuple(kinds)
+
+
+def usage_kind_of_path(
+    path: str, *, root: str | None = None, variables: Mapping[str, str] | None = None
+) -> UsageKind | None:
+    """What kind of memory lies at a path; None: none. The options are those of the function above."""
+    path = path.replace("\\", "/")
+    if "/../" in path or "/./" in path or "//" in path:
+        path = posixpath.normpath(path)
+    # A folder may be named without its slash.
+    path = f"{path}/"
+    if root is not None and (below := _below(path, root.rstrip("/"), variables or {})) is not None:
+        path = f"memories/{below}"
+    return next((kind for fragment, kind in _KINDS if fragment in path), None)
+
+
+def _below(path: str, root: str, variables: Mapping[str, str]) -> str | None:
+    start, slash, rest = path.partition("/")
+    if start.startswith(("~", "$")):
+        path = variables.get("HOME" if start == "~" else start[1:], start) + slash + rest
+    return path[len(root) + 1 :] if path.startswith(f"{root}/") else None
 
 
 def _names_memory(command: str, cwd: str | None) -> bool:
@@ -67,17 +88,3 @@ def _names_memory(command: str, cwd: str | None) -> bool:
 
 def _beside(folder: str, path: str) -> str:
     return path if not folder or path.startswith(_ROOTS) else f"{folder}/{path}"
-
-
-def _kind(path: str, root: str | None, variables: Mapping[str, str]) -> UsageKind | None:
-    path = path.replace("\\", "/")
-    if "/../" in path or "/./" in path or "//" in path:
-        path = posixpath.normpath(path)
-    # A folder may be named without its slash.
-    path = f"{path}/"
-    if root is not None:
-        home, _, rest = path.partition("/")
-        full = f"{variables.get('HOME' if home == '~' else home[1:], home)}/{rest}" if home[:1] in ("~", "$") else path
-        if full.startswith(f"{root.rstrip('/')}/"):
-            path = f"memories/{full[len(root.rstrip('/')) + 1 :]}"
-    return next((kind for fragment, kind in _KINDS if fragment in path), None)

@@ -12,8 +12,8 @@ import msgspec
 
 from stillroom.config import StageOne
 from stillroom.recall.citations import MemoryCitation, parse_memory_citation
-from stillroom.recall.usage_kinds import UsageKind, memories_usage_kinds_from_command
-from stillroom.rollouts.calls import Call, Output, read_call, read_output
+from stillroom.recall.usage_kinds import UsageKind, memories_usage_kinds_from_command, usage_kind_of_path
+from stillroom.rollouts.calls import Asked, Call, Output, read_call, read_output
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.readers import open_thread
 from stillroom.rollouts.speech import Message, speeches
@@ -26,6 +26,10 @@ _NAMES = (b"MEMORY.md", b"memory_summary.md", b"raw_memories.md", b"rollout_summ
 _PENDING_CALLS = 100
 
 _message = msgspec.json.Decoder(Message)
+#: Tools beside the shell that read files, and the argument that says where.
+_FILE_TOOLS = {"Read": "file_path", "Grep": "path"}
+
+_arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _call = msgspec.json.Decoder(Call)
 _output = msgspec.json.Decoder(Output)
 
@@ -35,9 +39,11 @@ class Cited(NamedTuple):
 
     citation: MemoryCitation
     digest: bytes
-    #: Of the messages of this session that cite the same, from 1; None: one more.
+    #: Of the messages of this session that are equal, from 1; None: one more.
     nth: int | None
     at: int  #: seconds
+    #: By which the citation is known if the agent handed it in as well: its digest, and how many cited the same.
+    handed_in: tuple[bytes, int | None]
 
     @property
     def key(self) -> tuple[bytes, int | None]:
@@ -123,27 +129,33 @@ class _Search:
         text = "\n".join(text for _, text in speeches(_message.decode(item.raw)))
         citation = parse_memory_citation(text)
         if citation is not None:
-            digest = digest_of(citation)
-            self.uses.cited.append(Cited(citation, digest, self._count(digest), self._time(item)))
+            message, cited = _digest("message", text), digest_of(citation)
+            handed_in = (cited, self._count(cited))
+            self.uses.cited.append(Cited(citation, message, self._count(message), self._time(item), handed_in))
 
     def _asked(self, item: Item) -> None:
         call = _call.decode(item.raw)
         asked = read_call(call)
-        if asked.command is None:
-            return
-        kinds = memories_usage_kinds_from_command(
-            asked.command,
-            cwd=asked.workdir or self._thread.cwd,
-            root=self._folder.root,
-            variables=self._folder.variables,
-        )
+        kinds = self._kinds(asked)
         if not kinds:
             return
-        digest = _digest(asked.tool, asked.workdir or "", asked.command)
+        digest = _digest(asked.tool, asked.workdir or "", asked.arguments)
         looked = Looked(asked.tool, kinds, digest, self._count(digest), self._time(item))
         self.uses.looked.append(looked)
         if call.call_id and len(self._pending) < _PENDING_CALLS:
             self._pending[call.call_id] = looked
+
+    def _kinds(self, asked: Asked) -> tuple[UsageKind, ...]:
+        root, variables = self._folder
+        if asked.command is not None:
+            cwd = asked.workdir or self._thread.cwd
+            return memories_usage_kinds_from_command(asked.command, cwd=cwd, root=root, variables=variables)
+        if (argument := _FILE_TOOLS.get(asked.tool)) is None:
+            return ()
+        given = _arguments.decode(asked.arguments).get(argument)
+        path = msgspec.json.decode(given, type=str) if given is not None else ""
+        kind = usage_kind_of_path(path, root=root, variables=variables)
+        return (kind,) if kind is not None else ()
 
     def _ended(self, item: Item) -> None:
         output = _output.decode(item.raw)

@@ -143,10 +143,18 @@ class ItemStream(Generic[D_co]):
             if first == 1:
                 yield from self.decoder.items(lines[:1], 1)
                 first, lines = 2, lines[1:]
-            if wanted(b"".join(lines)):
-                for number, line in enumerate(lines, first):
-                    if wanted(line):
-                        yield from self.decoder.items([line], number)
+            yield from self._of_wanted(lines, first, wanted)
+
+    def _of_wanted(self, lines: list[bytes], first: int, wanted: Callable[[bytes], bool]) -> Iterator[Item]:
+        """By halves: few are wanted, and asking of each costs more than the search does."""
+        if not wanted(b"".join(lines)):
+            return
+        if len(lines) == 1:
+            yield from self.decoder.items(lines, first)
+            return
+        half = len(lines) // 2
+        yield from self._of_wanted(lines[:half], first, wanted)
+        yield from self._of_wanted(lines[half:], first + half, wanted)
 
     def _lists(self, max_line_bytes: int, stop: int, reading: Reading) -> Generator[list[bytes], None, None]:
         """The lines, with what may go wrong with the file."""
