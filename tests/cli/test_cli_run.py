@@ -143,12 +143,6 @@ def test_a_memory_folder_that_is_a_link_exits_1_and_stays_one(
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_help_shows_an_example(environment: dict[str, str]) -> None:
-    done = stillroom("run", "--help", env=environment)
-    assert done.returncode == 0
-    assert "stillroom run --backfill" in done.stdout
-
-
 def test_an_empty_home_is_fine(environment: dict[str, str], tmp_path: Path) -> None:
     done = stillroom("run", env={**environment, "CODEX_HOME": str(tmp_path / "nowhere")})
     assert done.returncode == 0

@@ -23,15 +23,20 @@ app = App(
     help_format="markdown",
     suppress_keyboard_interrupt=False,
 )
-app.command("stillroom.cli.run:run_command", name="run")
-app.command("stillroom.cli.search:search_command", name="search")
-app.command("stillroom.cli.folder:list_command", name="list")
-app.command("stillroom.cli.folder:read_command", name="read")
-app.command("stillroom.cli.folder:note_command", name="note")
-app.command("stillroom.mcp.command:mcp_command", name="mcp")
-app.command("stillroom.integrations.commands:init_command", name="init")
-app.command("stillroom.integrations.commands:uninit_command", name="uninit")
-app.command("stillroom.cli.recall:recall_command", name="recall")
+#: Where each command is: imported when it is called, or listed.
+COMMANDS = {
+    "init": "stillroom.integrations.commands:init_command",
+    "uninit": "stillroom.integrations.commands:uninit_command",
+    "run": "stillroom.cli.run:run_command",
+    "recall": "stillroom.cli.recall:recall_command",
+    "search": "stillroom.cli.search:search_command",
+    "list": "stillroom.cli.folder:list_command",
+    "read": "stillroom.cli.folder:read_command",
+    "note": "stillroom.cli.folder:note_command",
+    "mcp": "stillroom.mcp.command:mcp_command",
+}
+for number, (command, place) in enumerate(COMMANDS.items()):
+    app.command(place, name=command, sort_key=number)
 
 
 def run_command(tokens: Sequence[str]) -> int:
@@ -40,6 +45,9 @@ def run_command(tokens: Sequence[str]) -> int:
         # `--home "$UNSET"` would mean the current folder.
         print_error("an argument is empty", hint="is a variable of your shell not set?")
         return 2
+    if not tokens or tokens[0] in app.help_flags:
+        for command in COMMANDS:
+            app[command]  # a command that is not imported yet would be listed without its line
     try:
         result = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:

@@ -28,6 +28,11 @@ def list_command(
 
     Folders end with a slash. Links, special files and hidden names are not shown.
 
+    ```
+    stillroom list
+    stillroom list rollout_summaries --max 20
+    ```
+
     Parameters
     ----------
     path
@@ -67,6 +72,10 @@ def read_command(
     """Print a file of the memory folder, or some of its lines.
 
     An answer of more than 20,000 tokens (four bytes each) is cut in the middle, and says so.
+
+    ```
+    stillroom read MEMORY.md --line 40 --lines 20
+    ```
 
     Parameters
     ----------

@@ -71,6 +71,11 @@ def uninit_command(
 
     A file that nobody else changed is again what it was, byte for byte. The memory stays.
 
+    ```
+    stillroom uninit                     # every agent
+    stillroom uninit --agent codex
+    ```
+
     Parameters
     ----------
     agent

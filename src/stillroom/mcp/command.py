@@ -31,6 +31,11 @@ def mcp_command(
     serves any number of agents on this machine, at `http://127.0.0.1:8377/mcp`, and wants
     `Authorization: Bearer TOKEN`; the token is in `mcp-token` in Stillroom's home, which only you can read.
 
+    ```
+    claude mcp add --scope user stillroom -- stillroom mcp
+    stillroom mcp --http --port 8377
+    ```
+
     Parameters
     ----------
     home
