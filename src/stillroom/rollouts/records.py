@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-import re2
 
 from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean, keeps_all_parts
 from stillroom.rollouts.item import Item
@@ -48,8 +47,6 @@ _HEAD = slice(len(_TIMESTAMP))
 _LOOK_BYTES = 18
 _MOST_LINES = frozenset({b'"type":"event_msg"', _ITEM[:_LOOK_BYTES]})
 _BRACE = 0x7D
-# Finds so short a text at twice the speed of `in`.
-_image_tag = re2.compile(IMAGE_TAG)
 # Python objects take up to fifty times the room of their text.
 _REPAIRED_BYTES = 1024 * 1024
 
@@ -168,7 +165,7 @@ class Records:
             joined = b",".join([decode(line).payload for line in lines])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._one_by_one(lines)
-        if MEMORY_TAG in joined or _image_tag.search(joined) or _utf8(joined) is not joined:
+        if MEMORY_TAG in joined or IMAGE_TAG in joined or _utf8(joined) is not joined:
             return self._one_by_one(lines)
         self.stats.kept += len(lines)
         return joined
