@@ -368,7 +368,7 @@ def test_a_fault_of_ours_on_one_session_stays_with_it(home: Home, caplog):
     class Faulty:
         name = "faulty"
 
-        async def extract(self, thread, *, permit):
+        def open(self, thread):
             if thread.thread_id == thread_id(0):
                 raise IndexError("a bug")
             raise ValueError("another")

@@ -1,9 +1,11 @@
-"""Who extracts: the rules, or a model. Both read one thread and return a draft, or that there is nothing durable."""
+"""Who extracts: the rules, or a model. Both read one thread, then return a draft, or that there is nothing durable."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -23,8 +25,6 @@ from stillroom.store.records import Stage1Draft
 from stillroom.thread import MemoryMode, Thread
 
 Redact = Callable[[str], str]
-#: Whether the thread may be remembered, given what its own later metadata says.
-Permit = Callable[[Thread, MemoryMode | None], Awaitable[bool]]
 
 _BYTES_PER_TOKEN = 4
 #: Of the window, for the answer; with the rollout's share and the prompts it stays below the whole.
@@ -38,8 +38,15 @@ class Extracted(msgspec.Struct, frozen=True, kw_only=True):
     read: ReadTotals
     usage: Usage | None = None  #: None: no model was called
     cut: bool = False
-    #: The session itself says that it must not be remembered; nothing was extracted.
-    forbidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A session that was read; nothing of it has left the machine."""
+
+    read: ReadTotals
+    memory_mode: MemoryMode | None  #: what the session's own later metadata says
+    extract: Callable[[], Awaitable[Extracted]]  #: raises `RolloutError` or `ModelError`
 
 
 class Engine(Protocol):
@@ -47,8 +54,8 @@ class Engine(Protocol):
 
     name: str
 
-    async def extract(self, thread: Thread, *, permit: Permit) -> Extracted:
-        """Raises `RolloutError` or `ModelError`."""
+    def open(self, thread: Thread) -> Opened:
+        """Read the session. Blocking. Raises `RolloutError`."""
         ...
 
     async def aclose(self) -> None: ...
@@ -80,20 +87,17 @@ class RulesEngine:
         self._refuse_external = settings.memories.disable_on_external_context
         self._redact = redact
 
-    async def extract(self, thread: Thread, *, permit: Permit) -> Extracted:
-        found = await asyncio.to_thread(
-            read_thread_events,
-            thread,
-            refuse_external=self._refuse_external,
-            stage=self._stage,
-            redact=self._redact,
+    def open(self, thread: Thread) -> Opened:
+        found = read_thread_events(
+            thread, refuse_external=self._refuse_external, stage=self._stage, redact=self._redact
         )
-        if not await permit(thread, found.memory_mode):
-            return Extracted(draft=None, read=found.read, forbidden=True)
-        return Extracted(draft=await asyncio.to_thread(self._distil, thread, found), read=found.read)
+        return Opened(read=found.read, memory_mode=found.memory_mode, extract=partial(self._extract, thread, found))
 
     async def aclose(self) -> None:
         return None
+
+    async def _extract(self, thread: Thread, found: ReadEvents) -> Extracted:
+        return Extracted(draft=await asyncio.to_thread(self._distil, thread, found), read=found.read)
 
     def _distil(self, thread: Thread, found: ReadEvents) -> Stage1Draft | None:
         # Rules and cues are only loaded when they are asked for.
@@ -125,18 +129,18 @@ class ModelEngine:
         self._clock = clock
         self._rate_limits = rate_limits
 
-    async def extract(self, thread: Thread, *, permit: Permit) -> Extracted:
+    def open(self, thread: Thread) -> Opened:
+        text = self._read(thread, self._token_limit())
+        return Opened(read=text.read, memory_mode=text.memory_mode, extract=partial(self._extract, thread, text))
+
+    async def _extract(self, thread: Thread, text: ReadText) -> Extracted:
         """Ask with as much of the rollout as fits; where the provider says "too long", once more with half of it."""
-        limit = rollout_token_limit(self._model.context_window, self._stage)
-        text = await self._read(thread, limit)
-        if not await permit(thread, text.memory_mode):
-            return Extracted(draft=None, read=text.read, forbidden=True)
         try:
             reply = await self._ask(thread, text)
         except ContextTooLong:
             # Half of what was sent: half of the limit may still be more than a short rollout has.
             sent = -(-text.rendered.kept_bytes // _BYTES_PER_TOKEN)
-            text = await self._read(thread, max(1, min(limit, sent) // 2))
+            text = await asyncio.to_thread(self._read, thread, max(1, min(self._token_limit(), sent) // 2))
             reply = await self._ask(thread, text)
         return Extracted(draft=self._draft(reply), read=text.read, usage=reply.usage, cut=text.rendered.cut)
 
@@ -147,9 +151,11 @@ class ModelEngine:
             provider = self.name.partition(":")[0]
             await asyncio.to_thread(self._store.save_rate_limits, provider, snapshot, self._clock.now())
 
-    async def _read(self, thread: Thread, token_limit: int) -> ReadText:
-        return await asyncio.to_thread(
-            read_text,
+    def _token_limit(self) -> int:
+        return rollout_token_limit(self._model.context_window, self._stage)
+
+    def _read(self, thread: Thread, token_limit: int) -> ReadText:
+        return read_text(
             thread,
             form=self._settings.memories.extraction_input,
             token_limit=token_limit,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import assert_never
 
 import msgspec
 
 from stillroom.config import Settings
 from stillroom.errors import ModelError, RolloutError, StillroomError
-from stillroom.extract.engine import Engine, Extracted, redactor
+from stillroom.extract.engine import Engine, Extracted, Opened, redactor
 from stillroom.extract.leases import Leases
 from stillroom.extract.outcome import Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
 from stillroom.store import Store
@@ -36,19 +37,33 @@ async def extract_thread(
 
 
 async def _extract(claim: Stage1Claim, *, store: Store, engine: Engine, leases: Leases) -> ThreadOutcome:
-    thread = await asyncio.to_thread(store.thread, claim.thread_id)
-    if thread is None:
-        return LostLease(thread_id=claim.thread_id)  # deleted after it was claimed
-
-    async def permit(thread: Thread, recorded: MemoryMode | None) -> bool:
-        if recorded is None or recorded == thread.memory_mode:
-            return True
-        return await asyncio.to_thread(_learn_mode, store, thread, recorded)
-
-    extracted = await engine.extract(thread, permit=permit)
-    finished = await asyncio.to_thread(store.finish_stage1, claim, extracted.draft, engine=engine.name)
+    session = await asyncio.to_thread(_open, claim.thread_id, store, engine)
+    outcome: ThreadOutcome
+    match session:
+        case LostLease():
+            return session
+        case Skipped():
+            draft, outcome = None, session
+        case Opened():
+            extracted = await session.extract()
+            draft, outcome = extracted.draft, _outcome(claim.thread_id, extracted)
+        case _:
+            assert_never(session)
+    finished = await asyncio.to_thread(store.finish_stage1, claim, draft, engine=engine.name)
     leases.done(claim)
-    return _outcome(claim.thread_id, extracted) if finished else LostLease(thread_id=claim.thread_id)
+    return outcome if finished else LostLease(thread_id=claim.thread_id)
+
+
+def _open(thread_id: str, store: Store, engine: Engine) -> Opened | Skipped | LostLease:
+    """The session, read, or why nothing may come of it. Blocking; one trip to a thread for all of it."""
+    thread = store.thread(thread_id)
+    if thread is None:
+        return LostLease(thread_id=thread_id)  # deleted after it was claimed
+    session = engine.open(thread)
+    recorded = session.memory_mode
+    if recorded is None or recorded == thread.memory_mode or _learn_mode(store, thread, recorded):
+        return session
+    return Skipped(thread_id=thread_id, reason="the session says that it must not be remembered")
 
 
 def _learn_mode(store: Store, thread: Thread, recorded: MemoryMode) -> bool:
@@ -62,8 +77,6 @@ def _learn_mode(store: Store, thread: Thread, recorded: MemoryMode) -> bool:
 
 
 def _outcome(thread_id: str, extracted: Extracted) -> ThreadOutcome:
-    if extracted.forbidden:
-        return Skipped(thread_id=thread_id, reason="the session says that it must not be remembered")
     kind = NoOutput if extracted.draft is None else WithOutput
     return kind(thread_id=thread_id, usage=extracted.usage, read=extracted.read, cut=extracted.cut)
 

@@ -40,7 +40,8 @@ def render_texts(
     if not ends.apart:
         whole = redact(_text(ends.whole()))
         return _rendered(middle_truncate(whole, token_limit), whole=whole, source_bytes=ends.total)
-    head = redact(_text(ends.head[: floor_boundary(ends.head, len(ends.head))])).encode()
+    first = ends.head_bytes()
+    head = redact(_text(first[: floor_boundary(first, len(first))])).encode()
     last = ends.tail_bytes()
     tail = redact(_text(last[ceil_boundary(last, max(len(last) - ends.tail_room, 0)) :])).encode()
     guard = reading.seam_guard_bytes
@@ -55,21 +56,21 @@ class _Ends:
     """The first and last bytes of a long text that is handed over in pieces."""
 
     def __init__(self, *, head: int, tail: int) -> None:
-        self.head = bytearray()
         self.tail_room = tail
         self.total = 0
+        self._head: list[bytes] = []
         self._head_room = head
         self._tail: deque[bytes] = deque()
         self._tail_length = 0
 
     def add(self, piece: bytes) -> None:
+        room = self._head_room - self.total
         self.total += len(piece)
-        room = self._head_room - len(self.head)
         if room > 0:
-            self.head += piece[:room]
-            piece = piece[room:]
-            if not piece:
+            self._head.append(piece[:room])
+            if len(piece) <= room:
                 return
+            piece = piece[room:]
         self._tail.append(piece)
         self._tail_length += len(piece)
         while self._tail_length - len(self._tail[0]) >= self.tail_room:
@@ -81,13 +82,16 @@ class _Ends:
         return self.total > self._head_room + self.tail_room
 
     def whole(self) -> bytes:
-        return b"".join((self.head, *self._tail))
+        return b"".join((*self._head, *self._tail))
+
+    def head_bytes(self) -> bytes:
+        return b"".join(self._head)
 
     def tail_bytes(self) -> bytes:
         return b"".join(self._tail)
 
 
-def _text(data: bytes | bytearray) -> str:
+def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 

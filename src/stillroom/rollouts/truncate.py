@@ -16,7 +16,8 @@ def middle_truncate(text: str, token_limit: int) -> str:
     A text that fits is returned as it is. The marker comes on top of the limit.
     """
     budget = BYTES_PER_TOKEN * token_limit
-    if len(text) <= budget // 4:  # no character has more than four bytes
+    # No character has more than four bytes, and most texts are ASCII.
+    if len(text) <= budget // 4 or (len(text) <= budget and text.isascii()):
         return text
     data = _encode(text)
     if len(data) <= budget:
