@@ -41,7 +41,7 @@ def test_a_pass_without_a_model_imports_no_http_client_and_no_sdk(tmp_path: Path
     )
     loaded = modules_after(code, tmp_path)
     assert (tmp_path / ".stillroom" / "memories" / "MEMORY.md").exists()
-    assert not loaded & {"pydantic", "pydantic_ai", "openai", "httpx2"}
+    assert not loaded & {"pydantic", "pydantic_ai", "openai", "httpx2", "opentelemetry", "zipfile"}
 
 
 def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None:
@@ -66,3 +66,10 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
         *(f"stillroom.recall.{name}" for name in ("instructions", "objects", "packing", "prepared", "remotes")),
         "stillroom.recall.repository",
     }
+
+
+def test_metrics_go_to_a_provider_that_the_environment_names(tmp_path: Path) -> None:
+    count = "from stillroom import telemetry\ntelemetry.count('memory.startup', status='ok')"
+    assert "opentelemetry" not in modules_after(count, tmp_path)
+    named = "import os\nos.environ['OTEL_PYTHON_METER_PROVIDER'] = 'default_meter_provider'\n"
+    assert "opentelemetry" in modules_after(named + count, tmp_path)

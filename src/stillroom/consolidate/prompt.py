@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from stillroom.config import StageTwo
@@ -80,7 +79,7 @@ def render(template: str, **variables: str) -> str:
 
 def read(name: str) -> str:
     """One of the templates beside this module."""
-    return files("stillroom.consolidate").joinpath(name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _start(path: Path) -> bytes | None:

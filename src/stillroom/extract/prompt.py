@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from stillroom.config import ExtractionInput
 
@@ -48,7 +48,7 @@ def render(template: str, **variables: str) -> str:
 
 @cache
 def _read(name: str) -> str:
-    return files("stillroom.extract").joinpath(name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _one_line(text: str) -> str:

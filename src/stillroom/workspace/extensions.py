@@ -9,7 +9,6 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 
 from stillroom.errors import WorkspaceError
@@ -24,7 +23,7 @@ _DAY_SECONDS = 86_400
 
 def seed_instructions(root: Path) -> bool:
     """Put the instructions for notes into the folder if there are none; whether it did. Edits are never touched."""
-    text = resources.files("stillroom.workspace").joinpath("ad_hoc_instructions.md").read_bytes()
+    text = Path(__file__).with_name("ad_hoc_instructions.md").read_bytes()
     with opened(root) as descriptor:
         try:
             with parent(descriptor, INSTRUCTIONS, create=True) as (folder, name):

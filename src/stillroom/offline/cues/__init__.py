@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -36,13 +36,13 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def codes() -> tuple[str, ...]:
     """The languages that have a table, in a stable order."""
-    return tuple(sorted(e.name.removesuffix(".toml") for e in files(__name__).iterdir() if e.name.endswith(".toml")))
+    return tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.toml")))
 
 
 @cache
 def table(code: str) -> Language:
     """The table of one language, read when that language first occurs."""
-    text = files(__name__).joinpath(f"{code}.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name(f"{code}.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), Language)
 
 

@@ -6,7 +6,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 
@@ -28,7 +28,7 @@ class _Programs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _programs() -> _Programs:
-    text = files(__package__).joinpath("shell.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("shell.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), _Programs)
 
 
