@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -41,9 +42,10 @@ def test_there_are_commands_to_try() -> None:
 
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("stillroom ")])
 def test_documented_command_works(command: str, tmp_path: Path) -> None:
+    codex = shutil.copytree(PROJECT / "examples" / "codex-home", tmp_path / ".codex")  # a command may write to it
     environment = {
         "HOME": str(tmp_path),
-        "CODEX_HOME": str(PROJECT / "examples" / "codex-home"),
+        "CODEX_HOME": str(codex),
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(PROJECT / "src"),
     }
@@ -56,6 +58,14 @@ def test_documented_command_works(command: str, tmp_path: Path) -> None:
             [sys.executable, "-m", *words], env=environment, capture_output=True, text=True, timeout=60, cwd=tmp_path
         )
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", [c for c in commands() if c.startswith("stillroom-hook ")])
+def test_documented_hook_works(command: str, tmp_path: Path) -> None:
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src")}
+    words = [sys.executable, "-m", "stillroom.integrations.hook", *shlex.split(command)[1:]]
+    done = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == b""
 
 
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("make ")])

@@ -1,6 +1,6 @@
 """Claude Code: hooks and one permission in `settings.json` of its home.
 
-What the real one does (2.1.332) is told in `docs/decisions/0004-how-memory-reaches-codex.md`.
+What the real one does (2.1.332) is told in `docs/decisions/0006-how-memory-reaches-an-agent.md`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Codex CLI: one hook in `hooks.json` and one MCP server in `config.toml`, both in its home.
 
 What the real one does (0.171.0), and why it is a hook and not Codex's own read path, is told in
-`docs/decisions/0004-how-memory-reaches-codex.md`.
+`docs/decisions/0006-how-memory-reaches-an-agent.md`.
 """
 
 from __future__ import annotations
