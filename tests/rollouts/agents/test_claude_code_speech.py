@@ -102,10 +102,18 @@ def test_a_prompt_typed_while_the_assistant_works_is_heard_once(tmp_path: Path):
         attached(2, type="queued_command", prompt="Use tabs.", commandMode="prompt"),
         attached(3, type="queued_command", prompt=[{"type": "text", "text": "And four of them."}]),
         attached(4, type="queued_command", prompt="<task-notification><result>done</result></task-notification>"),
+        attached(7, type="queued_command", prompt="Stop.", commandMode="prompt", origin={"kind": "channel"}),
+        attached(8, type="queued_command", prompt="Go.", commandMode="prompt", origin={"kind": "human"}),
+        attached(9, type="queued_command", prompt="rm -rf", commandMode="bash"),
         attached(5, type="hook_additional_context", content=["Always use spaces."]),
         user(6, "Use tabs."),
     )
-    assert talk(events)[1:] == [("user", "Use tabs."), ("user", "And four of them."), ("agent", "done")]
+    assert talk(events)[1:] == [
+        ("user", "Use tabs."),
+        ("user", "And four of them."),
+        ("agent", "done"),
+        ("user", "Go."),
+    ]
 
 
 def test_no_prompt_in_a_sub_agents_file_is_the_users(tmp_path: Path):
@@ -169,3 +177,11 @@ def test_half_a_surrogate_pair_and_broken_utf8_spoil_one_letter(tmp_path: Path):
     assert [who for who, _ in talk(events)] == ["user"]
     assert talk(events)[0][1].startswith("Use tabs")
     assert stats.bad_lines == 0
+
+
+def test_a_text_full_of_openings_is_read_in_a_moment(tmp_path: Path):
+    text = "<system-reminder>" * 200_000 + "<ide_a>" * 1000 + "".join(f"<ide_{'a' * (n % 39)}>" for n in range(10_000))
+    events, _ = read(
+        tmp_path, user(1, text), user(2, "<bash-input>" * 200_000), user(3, "<task-notification>" * 99_999)
+    )
+    assert len(talk(events)) == 1

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.claude_code_items import spoken
 from stillroom.rollouts.agents.claude_code_record import Record, parse_record
 from stillroom.rollouts.agents.claude_code_speech import is_typed
@@ -123,9 +124,13 @@ def _first_prompt(path: Path) -> str:
 def _read_first_prompt(path: Path, size: int, mtime_ns: int) -> str:
     """A backfill asks it of every file of a folder for every file of the folder."""
     del size, mtime_ns
-    for line in _head(path).splitlines():
-        if _USER in line and (record := parse_record(line)) is not None and record.type == "user":
-            return record.uuid if isinstance(record.uuid, str) else ""
+    try:
+        with open_stored(path) as file:
+            while file.tell() < _HEAD_BYTES and (line := file.readline(_HEAD_BYTES)):
+                if _USER in line and (record := parse_record(line)) is not None and record.type == "user":
+                    return record.uuid if isinstance(record.uuid, str) else ""
+    except (OSError, RolloutError):
+        pass
     return ""
 
 
@@ -133,5 +138,5 @@ def _head(path: Path) -> bytes:
     try:
         with open_stored(path) as file:
             return file.read(_HEAD_BYTES)
-    except OSError:
+    except (OSError, RolloutError):
         return b""

@@ -47,7 +47,7 @@ _EXIT = re.compile(rb'"Exit code (-?\d{1,10})(?:\\n|(?="))')
 _BACKGROUND = b'"Command running in background with ID'
 # A search that finds nothing ends with 1, and the client calls that no error.
 _INTERPRETED = b'"returnCodeInterpretation":"'
-_INTERRUPTED = b'"interrupted":true'
+_INTERRUPTED = b'"interrupted":'
 _REMINDER = b"<system-reminder>"
 _REFUSED = b'"User rejected tool use"'
 _REASONS = ("the user said:\n", "reason for the rejection: ")
@@ -121,7 +121,9 @@ def read_result(block: Block, record: Record, form: Form | None) -> Returned:
     if form is Form.QUESTION and not failed and (answers := _answers(record)) is not None:
         return Returned(kind, _output(kind, block, _encode(answers.decode())), "")
     if form is Form.SHELL or (form is None and told.startswith(b'{"stdout":')):
-        interrupted = _INTERRUPTED in told
+        # What the client tells stands behind the output; looking from the end spares reading that once more.
+        told = told[max(told.rfind(_INTERRUPTED), 0) :]
+        interrupted = told.startswith(_INTERRUPTED + b"true")
         code, start = _exit(text, told, failed=failed or interrupted)
         if code is not None:
             header = b'"Exit code: %d\\nOutput:\\n' % code

@@ -211,7 +211,7 @@ class Records:
         if hash(record.uuid) in self._superseded:
             parts = [_SUPERSEDED % "\n".join(parts)]
             self.stats.superseded += 1
-        images = [block for block in content if isinstance(block, Block) and block.type in _DATA]
+        images = [] if isinstance(content, str) else [block for block in content if block.type in _DATA]
         self.stats.images += len(images)
         yield _said_by_user(parts + [size_note(block) for block in images])
 

@@ -113,11 +113,13 @@ class Message(msgspec.Struct, gc=False):
     content: list[Block] | str = ""
 
 
-class Attachment(msgspec.Struct, gc=False):
+class Attachment(msgspec.Struct, rename="camel", gc=False):
     """What the client put beside the talk."""
 
     type: Any = None
     prompt: list[Block] | str = ""
+    command_mode: Any = None
+    origin: Any = None
 
 
 class Record(msgspec.Struct, rename="camel", gc=False):

@@ -69,8 +69,12 @@ def is_typed(record: Record) -> bool:
     """Whether the record says that a person wrote it, or, as in older versions, does not say that nobody did."""
     if record.is_meta or record.is_compact_summary:
         return False
-    kind: object = record.origin.get("kind") if isinstance(record.origin, dict) else None
-    if kind is not None:
+    attachment = record.attachment
+    if attachment is not None and attachment.command_mode not in (None, "prompt"):
+        return False
+    origin: object = attachment.origin if attachment is not None else record.origin
+    if isinstance(origin, dict) and "kind" in origin:
+        kind: object = origin["kind"]
         return kind == "human"
     source: object = record.prompt_source
     writer: object = record.row_source

@@ -14,7 +14,7 @@ from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.timestamps import parse_timestamp
 
 # How the client names the ways to start it. A way that is not here is taken as it is, and nobody's memory is fed by it.
-_SOURCES = {"cli": "cli", "claude-vscode": "vscode", "claude-jetbrains": "vscode", "claude-desktop": "vscode"}
+_SOURCES = {"cli": "cli", "claude-vscode": "vscode", "claude-desktop": "vscode"}
 _HEADLESS = "sdk-"
 # Names of sessions, the user's own first. A `summary` names another session more often than its own.
 _TITLES = ("custom-title", "ai-title")
