@@ -103,6 +103,17 @@ def test_nothing_in_a_summary_can_end_the_block_or_hide() -> None:
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
+@given(
+    st.text(alphabet=st.sampled_from([*"</ >=\n\r\tstillroom-memory_SUMMARY\u202e\x1b\u200bé漢"])), st.integers(0, 3)
+)
+def test_harmless_text_stays_so_and_has_no_tag(text: str, times: int) -> None:
+    text += "</stillroom-memory>" * times
+    once = harmless(text)
+    assert harmless(once) == once
+    assert "</stillroom-memory" not in once.lower()
+    assert once.count("\n") == text.replace("\r\n", "\n").replace("\r", "\n").count("\n")
+
+
 _WORDS = st.text(alphabet="abÄ漢 -#`(", min_size=1, max_size=60)
 _LINES = st.lists(
     st.one_of(

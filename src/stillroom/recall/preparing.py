@@ -15,7 +15,7 @@ from stillroom.recall import prepared
 from stillroom.recall.folders import known_folders, learn_folders
 from stillroom.recall.packing import Line
 from stillroom.recall.prepared import SUMMARY, Prepared, Stamp, stamp_from, stamp_of
-from stillroom.recall.scopes import KnownFolder, resolve
+from stillroom.recall.scopes import KnownFolder, Scope, resolve
 from stillroom.recall.summary import VERSION, harmless, parse
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
@@ -55,8 +55,8 @@ def make_ready(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
         return Prepared(root=root, config=config, stamp=stamp, nothing=text.reason)
     summary = parse(harmless(redact(text, style=settings.memories.redaction)))
     found = resolve(summary, folders)
-    scopes = list(dict.fromkeys(scope for scope in found.scopes if scope is not None))
-    numbers = [-1 if scope is None else scopes.index(scope) for scope in found.scopes] + [-1]
+    scopes: dict[Scope, int] = {}
+    numbers = [-1 if scope is None else scopes.setdefault(scope, len(scopes)) for scope in found.scopes] + [-1]
     lines = [Line(line.text, kind=line.kind, up=line.up, scope=numbers[line.scope]) for line in summary.lines]
     return Prepared(
         root=root,

@@ -59,6 +59,7 @@ class _Reading:
         self.numbers: dict[Label, int] = {}
         self.headings: list[tuple[int, int]] = []  #: level and line of those that are open
         self.item = -1
+        self.item_scope = -1  #: as the last labelled line of the item says
         self.index_level = 0  #: of the heading under which projects stand; 0: none is open
 
     def read(self, text: str) -> Summary:
@@ -84,10 +85,12 @@ class _Reading:
                 is_indented = row[0] in " \t"
                 self.add_text(row, starts=self.item < 0 or (not is_indented and (is_new or is_bullet(row))))
             is_new = False
+        self.end_item()
         self.learn_folders()
         return self.summary
 
     def add_heading(self, row: str, level: int, title: str) -> None:
+        self.end_item()
         while self.headings and self.headings[-1][0] >= level:
             self.headings.pop()
         if level <= self.index_level:
@@ -102,29 +105,34 @@ class _Reading:
             scope = self.number(of_heading(title, "words"))
         self.headings.append((level, len(self.summary.lines)))
         self.summary.lines.append(Line(row, kind=HEADING, up=up, scope=scope))
-        self.item = -1
 
     def add_text(self, row: str, *, starts: bool) -> None:
         if not starts:
             self.add_more(row)
             return
+        self.end_item()
         up, scope = self.above()
         if scope < 0:
             scope = self.number(of_line(row))
-        self.item = len(self.summary.lines)
+        self.item, self.item_scope = len(self.summary.lines), scope
         self.summary.lines.append(Line(row, kind=ITEM, up=up, scope=scope))
 
     def add_more(self, row: str) -> None:
         """A label at the end of a wrapped line is the whole item's; at the end of a bullet below it, that bullet's."""
-        lines = self.summary.lines
-        item = lines[self.item]
-        above = lines[item.up].scope if item.up >= 0 else -1
+        item = self.summary.lines[self.item]
+        above = self.summary.lines[item.up].scope if item.up >= 0 else -1
         label = of_suffix(row) if above < 0 else None
         scope = item.scope if label is None else self.number(label)
-        lines.append(Line(row, kind=MORE, up=self.item, scope=scope))
         if label is not None and not is_bullet(row.lstrip()):
-            for line in lines[self.item :]:
-                line.scope = scope
+            self.item_scope, scope = scope, item.scope
+        self.summary.lines.append(Line(row, kind=MORE, up=self.item, scope=scope))
+
+    def end_item(self) -> None:
+        """Give an item that was labelled at its end, and what has no label of its own below it, that label."""
+        if self.item >= 0 and (before := self.summary.lines[self.item].scope) != self.item_scope:
+            for line in self.summary.lines[self.item :]:
+                line.scope = self.item_scope if line.scope == before else line.scope
+        self.item = -1
 
     def above(self) -> tuple[int, int]:
         """The heading that is open, and its scope."""
