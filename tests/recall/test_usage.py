@@ -175,6 +175,12 @@ def test_a_fork_counts_nothing_of_what_it_copied(home: UsageHome) -> None:
     report = home.count()
     assert (report.searched, report.citing, report.counted, report.reads) == (2, 3, 2, {"memory_md": 1})
     assert report.invalid_total == 1
+    # A fork of newer clients points at what it begins with, and says the same on its own.
+    other = home.session(3)
+    meta["payload"] |= {"id": other.stem[-36:], "history_base": {"thread_id": SESSION, "end_ordinal_exclusive": 9}}
+    other.write_text(json.dumps(meta, separators=(",", ":")) + "\n", encoding="utf-8")
+    home.append(other, citing(REMEMBERED))
+    assert home.count() == UsageReport(searched=1, citing=1, counted=1)
 
 
 def test_a_clock_that_ran_ahead_makes_no_use_of_the_future(home: UsageHome) -> None:

@@ -163,7 +163,7 @@ class _Count:
     def _record(self, thread: Thread, stamp: FileStamp, uses: ThreadUses) -> None:
         # What is known is not looked up again: the folder has changed since.
         known = self._store.known_uses(thread.thread_id)
-        # Counted elsewhere: in the session that this one was forked from, or when the agent handed it in.
+        # Counted elsewhere: in the session whose lines this one begins with, or when the agent handed it in.
         elsewhere = self._store.known_uses(uses.origin) if uses.origin else set()
         elsewhere |= {cited.key for cited in uses.cited if cited.handed_in in known}
         new = [cited for cited in uses.cited if cited.key not in known]

@@ -94,8 +94,8 @@ def read_uses(thread: Thread, folder: Folder, *, stage: StageOne, now: int) -> T
                 search.read(item)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
-        if items.stats.forked_from != thread.thread_id:
-            search.uses.origin = items.stats.forked_from
+        if items.stats.copied_from != thread.thread_id:
+            search.uses.origin = items.stats.copied_from
         search.uses.bytes = items.stats.bytes
     return search.uses
 

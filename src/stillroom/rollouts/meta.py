@@ -26,8 +26,8 @@ class SessionMeta(msgspec.Struct, frozen=True):
     source: object = None
     thread_source: str | None = None
     parent_thread_id: str | None = None
-    #: The thread whose lines this one begins with.
-    forked_from_id: str | None = None
+    #: The thread whose lines this one begins with. Newer clients don't copy them: their forks begin with their own.
+    copied_from_id: str | None = None
     cli_version: str | None = None
     model_provider: str | None = None
     memory_mode: MemoryMode | None = None
@@ -50,6 +50,7 @@ class _Raw(_Ids):
     thread_source: Any = None
     parent_thread_id: Any = None
     forked_from_id: Any = None
+    history_base: Any = None
     agent_nickname: Any = None
     agent_role: Any = None
     agent_type: Any = None
@@ -81,7 +82,7 @@ def parse_meta(payload: bytes) -> SessionMeta:
         source=raw.source,
         thread_source=_text(raw.thread_source),
         parent_thread_id=_text(raw.parent_thread_id),
-        forked_from_id=_text(raw.forked_from_id),
+        copied_from_id=_text(raw.forked_from_id) if raw.history_base is None else None,
         cli_version=_text(raw.cli_version),
         model_provider=_text(raw.model_provider),
         memory_mode=recorded_mode(raw.memory_mode),

@@ -268,7 +268,7 @@ class Records:
     def _learn(self, meta: SessionMeta, line: _Line) -> None:
         if self.meta is None:
             self.meta = meta
-            self.stats.forked_from = meta.forked_from_id
+            self.stats.copied_from = meta.copied_from_id
             self.first_ms = _time(line)
         self.stats.memory_mode = meta.memory_mode or self.stats.memory_mode
         self.stats.last_cwd = meta.cwd or self.stats.last_cwd

@@ -33,7 +33,7 @@ class ReadStats:
     memory_mode: MemoryMode | None = None
     last_cwd: str | None = None
     #: The thread whose lines this one begins with, where a session says so.
-    forked_from: str | None = None
+    copied_from: str | None = None
     #: The last line has no newline yet: its writer is alive, or died.
     torn: bool = False
     #: Why reading ended before the end of the file, e.g. a damaged archive.
