@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from stillroom.recall.citations import parse_memory_citation, strip_memory_citation
     from stillroom.recall.usage_kinds import memories_usage_kinds_from_command
     from stillroom.spending import Usage
+    from stillroom.store.budgets import SharedBudget
 
 __all__ = [
     "RolloutBudget",
     "RolloutBudgetConfig",
     "Settings",
+    "SharedBudget",
     "StillroomError",
     "TurnAborted",
     "Usage",
@@ -32,6 +34,7 @@ _HOMES = {
     "RolloutBudget": "stillroom.budget",
     "RolloutBudgetConfig": "stillroom.budget",
     "Settings": "stillroom.config",
+    "SharedBudget": "stillroom.store.budgets",
     "StillroomError": "stillroom.errors",
     "TurnAborted": "stillroom.budget",
     "Usage": "stillroom.spending",

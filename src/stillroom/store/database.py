@@ -11,6 +11,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,12 @@ from stillroom.errors import NewerSchema, StoreUnavailable
 APPLICATION_ID = 0x5374696C
 
 #: The file that brings a database from version N to N + 1, N being its place here.
-MIGRATIONS = ("schema.sql", "migrations/0002_repositories.sql", "migrations/0003_memory_uses.sql")
+MIGRATIONS = (
+    "schema.sql",
+    "migrations/0002_repositories.sql",
+    "migrations/0003_memory_uses.sql",
+    "migrations/0004_budgets.sql",
+)
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
@@ -39,7 +45,8 @@ class Database:
         self._limits = limits
         #: Protects the connection: a transaction belongs to a connection, not to a thread.
         self._lock = threading.Lock()
-        self._db = self._open()
+        self._db: sqlite3.Connection | None = self._open()
+        _OPEN.add(self)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -56,12 +63,24 @@ class Database:
     def erase_journal(self) -> None:
         """Leave no deleted text in the write-ahead log, unless another process reads it right now."""
         with self._lock, self._typed_errors():
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Close the file. Closing twice is fine."""
         with self._lock:
-            self._db.close()
+            if self._db:
+                self._db.close()
+
+    def after_fork(self) -> None:
+        """In a process that was forked off: use nothing of the parent's connection, not even to close it."""
+        self._lock = threading.Lock()  # another thread of the parent may have held it
+        _INHERITED.append(self._db)
+        self._db = None
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._db = self._open()
+        return self._db
 
     def _open(self) -> sqlite3.Connection:
         with self._typed_errors():
@@ -137,13 +156,14 @@ class Database:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with self._lock, self._typed_errors():
-            self._db.execute(begin)
+            db = self._connection()
+            db.execute(begin)
             try:
-                yield self._db
-                self._db.execute("COMMIT")
+                yield db
+                db.execute("COMMIT")
             except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
                 raise
 
     @contextmanager
@@ -154,6 +174,20 @@ class Database:
             raise  # a fault of ours, not of the file
         except (sqlite3.DatabaseError, OSError) as error:
             raise _unavailable(self.path, error) from error
+
+
+#: SQLite's connections must not cross a fork: both processes would believe that they hold its locks.
+_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
+_INHERITED: list[sqlite3.Connection | None] = []
+
+
+def _after_fork() -> None:
+    for database in list(_OPEN):
+        database.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _create_private(path: Path) -> None:

@@ -513,3 +513,94 @@ ON CONFLICT (cwd) DO UPDATE SET
     remote = excluded.remote,
     first_commit = excluded.first_commit,
     asked_at = excluded.asked_at;
+
+-- begin_budget_tree --
+-- The first configuration wins.
+INSERT INTO budget_trees (tree_id, config_json, created_at)
+VALUES (:tree_id, :config_json, :now)
+ON CONFLICT (tree_id) DO NOTHING;
+
+-- get_budget_tree --
+-- What a tree was begun with.
+SELECT config_json
+FROM budget_trees
+WHERE tree_id = :tree_id;
+
+-- list_budget_trees --
+-- The trees, the last used first.
+SELECT tree.tree_id, tree.config_json
+FROM budget_trees AS tree
+JOIN budget_nodes AS node ON node.tree_id = tree.tree_id AND node.thread_id = ''
+ORDER BY node.updated_at DESC, node.node_id DESC
+LIMIT :limit;
+
+-- add_budget_node --
+-- A known thread keeps its parent.
+INSERT INTO budget_nodes (tree_id, thread_id, parent_thread_id, limit_units, updated_at)
+VALUES (:tree_id, :thread_id, :parent_thread_id, :limit_units, :now)
+ON CONFLICT (tree_id, thread_id) DO NOTHING;
+
+-- lower_budget_limit --
+-- A thread's own limit only ever falls.
+UPDATE budget_nodes
+SET limit_units = min(coalesce(limit_units, :limit_units), :limit_units)
+WHERE tree_id = :tree_id AND thread_id = :thread_id;
+
+-- get_budget_node --
+-- A thread, or the tree.
+SELECT
+    thread_id, parent_thread_id, limit_units, own_units, used_units, crossed_by, closing_given, delivered_window,
+    delivered_index
+FROM budget_nodes
+WHERE tree_id = :tree_id AND thread_id = :thread_id;
+
+-- list_budget_nodes --
+-- The tree and its threads, in the order in which they were seen.
+SELECT
+    thread_id, parent_thread_id, limit_units, own_units, used_units, crossed_by, closing_given, delivered_window,
+    delivered_index
+FROM budget_nodes
+WHERE tree_id = :tree_id
+ORDER BY node_id;
+
+-- charge_budget_node --
+-- Add a charge to the tree, or to a thread on the way down to the one that used it. Sums stop at the largest amount.
+UPDATE budget_nodes
+SET
+    used_units = min(used_units + :charge, :most),
+    own_units = CASE WHEN thread_id = :used_by THEN min(own_units + :charge, :most) ELSE own_units END,
+    crossed_by = CASE
+        WHEN crossed_by IS NULL AND used_units + :charge >= limit_units THEN :used_by ELSE crossed_by
+    END,
+    updated_at = :now
+WHERE tree_id = :tree_id AND thread_id = :thread_id
+RETURNING limit_units, used_units;
+
+-- set_budget_closing --
+-- Whether the closing answer of this limit is given.
+UPDATE budget_nodes
+SET closing_given = :given
+WHERE tree_id = :tree_id AND thread_id = :thread_id;
+
+-- set_budget_delivery --
+-- The last reminder that stands in the thread's history; NULL: none.
+UPDATE budget_nodes
+SET delivered_window = :window_id, delivered_index = :index
+WHERE tree_id = :tree_id AND thread_id = :thread_id;
+
+-- save_budget_hold --
+-- Hold tokens for a request.
+INSERT INTO budget_reservations (reservation_id, tree_id, thread_id, units, lease_until_ms, owner)
+VALUES (:reservation_id, :tree_id, :thread_id, :units, :lease_until_ms, :owner);
+
+-- list_budget_holds --
+-- Everything that is held in a tree, also by processes that are no more.
+SELECT reservation_id, thread_id, units, lease_until_ms, owner
+FROM budget_reservations
+WHERE tree_id = :tree_id
+ORDER BY lease_until_ms, reservation_id;
+
+-- drop_budget_hold --
+-- The request is over.
+DELETE FROM budget_reservations
+WHERE reservation_id = :reservation_id;
