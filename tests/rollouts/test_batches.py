@@ -94,6 +94,7 @@ STRANGE = [
     b"\0\0" + line(said("plain")),
     b"\xef\xbb\xbf" + line(said("plain")),
     line(said("plain"))[:60] + line("{}", type="event_msg"),
+    b'{"timestamp":"2026-11-29T12:16:15.270Z","type":"response_item","p\\u0061yload":' + said("plain").encode() + b"}",
     b"",
     b" \t",
     b"{",
@@ -170,3 +171,16 @@ def test_recorded_sessions_are_valid_json_when_joined() -> None:
     for path in EXAMPLES:
         with open_items(path, max_line_bytes=1 << 20) as stream:
             assert len(json.loads(b"[" + b",".join(stream.texts()) + b"]")) == stream.stats.kept > 0
+
+
+def test_after_too_many_repairs_a_broken_line_is_only_counted() -> None:
+    half_pair = line(said("\\ud83d"))
+    records = Records(ReadStats(), max_repairs=2)
+    items = list(records.items([half_pair] * 4, 1))
+    assert (len(items), records.stats.bad_lines) == (2, 2)
+
+
+def test_a_line_without_a_payload_costs_no_repair() -> None:
+    records = Records(ReadStats(), max_repairs=1)
+    assert len(list(records.items([b"{\n", b"1\n", b"\0\n", line(said("\\ud83d"))], 1))) == 1
+    assert records.stats.bad_lines == 3

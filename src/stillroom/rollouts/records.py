@@ -49,6 +49,10 @@ _MOST_LINES = frozenset({b'"type":"event_msg"', _ITEM[:_LOOK_BYTES]})
 _BRACE = 0x7D
 # Python objects take up to fifty times the room of their text.
 _REPAIRED_BYTES = 1024 * 1024
+# A repair takes twenty microseconds. A file that wants more of them than a long session has lines is not worth it.
+_MAX_REPAIRS = 100_000
+# Without it a line says nothing; only an escape could spell it in another way.
+_PAYLOAD_KEY = b'"payload"'
 
 
 class _Line(msgspec.Struct):
@@ -95,7 +99,7 @@ _sent = msgspec.json.Decoder(_Sent)
 class Records:
     """Decodes the lines of one rollout, in their order, and counts into `stats`. Nothing that a line holds raises."""
 
-    def __init__(self, stats: ReadStats) -> None:
+    def __init__(self, stats: ReadStats, *, max_repairs: int = _MAX_REPAIRS) -> None:
         self.stats = stats
         #: The first `session_meta` line: who the thread is.
         self.meta: SessionMeta | None = None
@@ -105,6 +109,7 @@ class Records:
         self.first_ms: int | None = None
         # Where `"type"` stood in the line looked at last; in the next it most often stands there again.
         self._type_at = 0
+        self._repairs_left = max_repairs
 
     def items(self, lines: list[bytes], line_no: int) -> Iterator[Item]:
         """The items of `lines`, of which the first has the number `line_no`."""
@@ -216,10 +221,13 @@ class Records:
 
     def _decoded(self, text: bytes, line_no: int) -> Item | None:
         """The item of any line."""
+        if _PAYLOAD_KEY not in text and b"\\u" not in text:
+            self._count_bad()
+            return None
         try:
             line = _line.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            repaired = _repair(text)
+            repaired = self._repaired(text)
             if repaired is None:
                 self._count_bad()
                 return None
@@ -245,6 +253,12 @@ class Records:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._count_bad()
         return None
+
+    def _repaired(self, text: bytes) -> _Line | None:
+        if self._repairs_left == 0:
+            return None
+        self._repairs_left -= 1
+        return _repair(text)
 
     def _kept(self, raw: bytes, kind: str, role: str | None, timestamp_ms: int | None, line_no: int) -> Item | None:
         """An item of a kind that memory keeps, unless nothing is left of it (spec §7)."""
