@@ -1,5 +1,7 @@
 """Runs every benchmark and writes `docs/benchmarks.md`: `make bench`, or `python -m bench NAME…` for some of them.
 
+With `--write` a run of some replaces their sections of the page.
+
 Each compares with something real in the same run; machines are noisy, so read ratios and medians.
 """
 
@@ -59,9 +61,9 @@ SECTIONS = (
     Section(
         "store",
         "The state database",
-        "Asked: a claim among 100,000 threads in at most 20 ms; four processes claiming: none twice, no lock error. "
-        "`python bench/bench_store.py --seconds 60` takes a whole minute of it.",
-        ("bench/bench_store.py", "--seconds", "8"),
+        "Asked: a claim among 100,000 threads in at most 20 ms; four processes claiming for a minute: none twice, no "
+        "lock error. The minute alone: `python bench/bench_store.py --part processes --seconds 60 --turns 1`.",
+        ("bench/bench_store.py", "--seconds", "60", "--peer-seconds", "8", "--turns", "1"),
     ),
     Section(
         "workspace",
@@ -108,15 +110,12 @@ SECTIONS = (
 def main() -> int:
     """Run the named sections, or all; with all, write the page."""
     wanted = set(sys.argv[1:])
+    write = "--write" in wanted or not wanted
+    wanted.discard("--write")
     if unknown := wanted - {section.name for section in SECTIONS}:
         print(f"no such benchmark: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    parts = [
-        "# Benchmarks",
-        "",
-        "Written by `make bench`. What stands in one table was measured in one run. Machines are noisy: read ratios",
-        f"and medians. This one: {_machine()}.",
-    ]
+    parts = _parts_of_page() if wanted else {}
     for section in SECTIONS:
         if wanted and section.name not in wanted:
             continue
@@ -125,10 +124,24 @@ def main() -> int:
         output = _run(section)
         print(output)
         print(f"   {time.perf_counter() - started:.0f} s", file=sys.stderr)
-        parts += ["", f"## {section.title}", "", section.asked, "", _as_markdown(output)]
-    if not wanted:
-        PAGE.write_text("\n".join([*parts, ""]), encoding="utf-8")
+        parts[section.title] = f"\n{section.asked}\n\n{_as_markdown(output)}\n"
+    if write:
+        ordered = [f"## {section.title}\n{parts[section.title]}" for section in SECTIONS if section.title in parts]
+        PAGE.write_text("\n".join([_opening(), *ordered]), encoding="utf-8")
     return 0
+
+
+def _opening() -> str:
+    return (
+        "# Benchmarks\n\nWritten by `make bench`. What stands in one table was measured in one run. Machines are noisy:"
+        f" read ratios\nand medians. This one: {_machine()}.\n"
+    )
+
+
+def _parts_of_page() -> dict[str, str]:
+    """What stands in the page now, by title."""
+    sections = PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
+    return {title: f"\n{text.strip()}\n" for title, _, text in (section.partition("\n") for section in sections)}
 
 
 def _machine() -> str:

@@ -1,4 +1,4 @@
-"""How fast the store claims: `python bench/bench_store.py [--seconds 60] [--threads 100000] [--processes 4]`.
+"""How fast the store claims: `python bench/bench_store.py [--seconds 60] [--part processes] [--processes 4]`.
 
 1. Claiming two threads among 100,000, in several states of the database (aim: a median of at most 20 ms).
 2. Processes that claim up to eight threads, finish them, see them move on, and begin again, for some seconds: jobs a
@@ -197,26 +197,34 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=100_000)
     options.add_argument("--processes", type=int, default=4)
     options.add_argument("--turns", type=int, default=2)
+    options.add_argument("--peer-seconds", type=float, help="for the plain loop; as long as the store if not given")
+    options.add_argument("--part", choices=("claims", "processes"), help="measure only this")
     options.add_argument("--json", action="store_true")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        results: dict[str, object] = {"claims": measure_claims(folder, threads=chosen.threads)}
+        results: dict[str, dict[str, float]] = {}
+        if chosen.part != "processes":
+            results["claims"] = measure_claims(folder, threads=chosen.threads)
         clock = SystemClock()
-        for turn in range(chosen.turns):
-            for label, worker in (("stillroom", work), ("plain sqlite3", work_plainly)):
+        sides = (
+            ("stillroom", work, chosen.seconds),
+            ("plain sqlite3", work_plainly, chosen.peer_seconds or chosen.seconds),
+        )
+        for turn in range(chosen.turns if chosen.part != "claims" else 0):
+            for label, worker, seconds in sides:
                 path = folder / f"{turn}-{worker.__name__}.sqlite3"
                 with Store.open(path, clock=clock) as store:
                     fill(store, threads=1000, now_ms=clock.now_ms())
-                results[f"{label}, turn {turn + 1}"] = measure_processes(
-                    path, worker, seconds=chosen.seconds, processes=chosen.processes
+                results[f"{label}, {seconds:g} s, {chosen.processes} processes, turn {turn + 1}"] = measure_processes(
+                    path, worker, seconds=seconds, processes=chosen.processes
                 )
     if chosen.json:
         print(json.dumps(results))
         return
     for part, figures in results.items():
         print(part)
-        for label, value in figures.items():  # type: ignore[attr-defined]
+        for label, value in figures.items():
             print(f"  {label:<42} {value:>10.1f}")
 
 
