@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,3 +90,16 @@ def test_options_that_do_not_go_together_are_refused(
 def test_an_empty_home_has_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["search", "x", "--home", str(tmp_path / "none")]) == 0
     assert capsys.readouterr() == ("", "nothing found\n")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(home: Path) -> None:
+    (home / "memories" / "long.md").write_text("line\n" * 50_000, encoding="utf-8")
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src")}
+    command = [sys.executable, "-m", "stillroom", "search", "line", "--mode", "any", "--home", str(home)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+        assert process.wait(timeout=60) in (0, 141)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,37 @@ def _outputs(request: RecordedRequest) -> dict[str, Any]:
         for item in request.json["input"]
         if item["type"] in ("function_call_output", "tool_search_output")
     }
+
+
+@contextmanager
+def _over_http(home: Path) -> Iterator[str]:
+    """`stillroom mcp --http` in a process of its own; its address."""
+    command = [sys.executable, "-m", "stillroom", "mcp", "--http", "--port", "0"]
+    with subprocess.Popen(command, env=_environment(home), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield next(line.split()[-1] for line in process.stderr if line.startswith("listening on "))
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+
+
+def test_codex_calls_the_server_over_http_with_the_token(binary: Path, tmp_path: Path) -> None:
+    codex_home, project, home = tmp_path / "codex", tmp_path / "project", tmp_path / "stillroom"
+    project.mkdir()
+    (home / "memories").mkdir(parents=True)
+    (home / "memories" / "MEMORY.md").write_text("# Task Group: app\n", encoding="utf-8")
+    with _over_http(home) as url, LoopbackModel(_script([_call(1, "list")])) as model:
+        write_config(codex_home, model.base_url, memories=False)
+        with (codex_home / "config.toml").open("a", encoding="utf-8") as config:
+            config.write(f'[mcp_servers.stillroom]\nurl = "{url}"\nbearer_token_env_var = "STILLROOM_TOKEN"\n')
+        token = (home / "mcp-token").read_text(encoding="utf-8").strip()
+        with CodexServer(binary, codex_home, environ={"STILLROOM_TOKEN": token}) as codex:
+            thread_id = codex.start_thread(project)
+            codex.wait_for("mcpServer/startupStatus/updated", name="stillroom", status="ready")
+            codex.turn(thread_id, "What do you know of this project?")
+        outputs = _outputs(model.requests[-1])
+    assert '"path":"MEMORY.md"' in outputs["c1"]
 
 
 def test_codex_lists_our_tools_calls_them_and_reads_the_instructions(binary: Path, tmp_path: Path) -> None:

@@ -243,20 +243,36 @@ async def test_what_a_session_is_told_is_a_prompt_and_a_resource(settings: Setti
     assert "make verify" in contents.text
 
 
-async def test_stdout_carries_the_protocol_and_nothing_else(settings: Settings) -> None:
-    environment = {"HOME": str(settings.home), "PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src")}
-    command = [sys.executable, "-m", "stillroom", "mcp", "--home", str(settings.home)]
+async def test_over_stdio_it_is_the_same_server(settings: Settings) -> None:
+    command, environment = started(settings)
     server = StdioServerParameters(command=command[0], args=command[1:], env=environment)
     async with asyncio.timeout(60), Client(server) as client:
         assert (await call(client, "read", path="MEMORY.md"))["content"].startswith("# Task Group: app")
-    lines = "".join(json.dumps(line) + "\n" for line in HANDSHAKE)
+
+
+@pytest.mark.slow
+async def test_stdout_carries_the_protocol_and_nothing_else(settings: Settings) -> None:
+    command, environment = started(settings)
+    lines = "not json\n" + "".join(json.dumps(line) + "\n" for line in HANDSHAKE)
     process = await asyncio.create_subprocess_exec(
         *command, env=environment, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(lines.encode())
+    answers: dict[int, Any] = {}
     async with asyncio.timeout(60):
-        out, _ = await process.communicate(lines.encode())
-    assert process.returncode == 0
-    assert [json.loads(line).get("id") for line in out.splitlines()] == [1, 2]
+        while 2 not in answers:
+            answer = json.loads(await process.stdout.readline())
+            answers[answer.get("id")] = answer.get("result")
+        rest, _ = await process.communicate(b"")
+    assert (process.returncode, rest) == (0, b"")
+    assert answers[1]["serverInfo"]["name"] == "stillroom"
+
+
+def started(settings: Settings) -> tuple[list[str], dict[str, str]]:
+    environment = {"HOME": str(settings.home), "PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src")}
+    return [sys.executable, "-m", "stillroom", "mcp", "--home", str(settings.home)], environment
 
 
 HANDSHAKE: list[dict[str, Any]] = [

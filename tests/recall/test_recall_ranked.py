@@ -230,7 +230,8 @@ def test_an_index_of_another_version_is_built_again(settings: Settings, store: S
 def test_a_damaged_state_database_is_a_clear_error_and_an_empty_home_is_none(settings: Settings) -> None:
     with RankedSearch(settings, clock=CLOCK) as search:
         assert search.search("word").hits == ()
-    assert not settings.database.exists()
+    assert not settings.home.exists()
+    settings.home.mkdir()
     settings.database.write_bytes(b"x" * 4096)
     with RankedSearch(settings, clock=CLOCK) as search, pytest.raises(StoreUnavailable, match="is damaged"):
         search.search("word")

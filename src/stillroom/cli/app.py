@@ -1,11 +1,12 @@
 """The tree of commands, and what becomes of their errors.
 
 Exit codes: 0 done, or nothing to do; 1 something failed and the report says what; 2 the command line or the settings
-can't be used; 130 interrupted, 143 and 129 ended by SIGTERM and SIGHUP.
+can't be used; 130 interrupted, 143 and 129 ended by SIGTERM and SIGHUP; 141 nobody reads what is printed (`| head`).
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -59,6 +60,10 @@ def run_command(tokens: Sequence[str]) -> int:
     except StillroomError as error:
         print_error(str(error), hint=error.hint)
         return 1
+    except BrokenPipeError:
+        # What is still to be written would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         return _interrupted(130)
     except Stopped as stopped:

@@ -99,8 +99,6 @@ class SearchIndex:
             _create_private(self.path)
             self.openings += 1
             self._db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL").fetchone()
-            self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute("PRAGMA secure_delete = ON")  # what a user has forgotten must not linger
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, _VERSION):
@@ -112,7 +110,7 @@ class SearchIndex:
 
     def _throw_away(self) -> None:
         self._close()
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-journal"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
     def _close(self) -> None:
@@ -142,8 +140,6 @@ def refresh(db: sqlite3.Connection, origins: Mapping[str, Origin]) -> int:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-    if gone:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     return len(gone) + len(changed)
 
 

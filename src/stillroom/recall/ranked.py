@@ -97,6 +97,9 @@ class RankedSearch:
         start = start_of(cursor)
         length = page_length(max_results, self._limits.max_search_results)
 
+        if not self._settings.database.exists() and not self._settings.root.exists():
+            return RankedResult(words=tuple(words), every_word=True, hits=(), next_cursor=None, truncated=False)
+
         def work(db: Connection) -> tuple[bool, list[Row]]:
             self._refresh(db)
             among = None if cwd is None else self._of_project(folders(db), cwd)
