@@ -8,76 +8,35 @@ from typing import Any
 
 import msgspec
 
-#: The client's bookkeeping: nothing in it was said or done. The requests among it repeat the whole session.
-BOOKKEEPING = frozenset(
-    {
-        "agent-color",
-        "agent-name",
-        "agent-setting",
-        "ai-title",
-        "api-request",
-        "api-request-blob",
-        "api-request-shape",
-        "atis-latch",
-        "content-replacement",
-        "cost-state",
-        "custom-title",
-        "file-history-delta",
-        "file-history-snapshot",
-        "fork-context-ref",
-        "last-prompt",
-        "mode",
-        "permission-mode",
-        "pr-link",
-        "progress",
-        "queue-operation",
-        "relocated",
-        "result",
-        "session-owner",
-        "started",
-        "summary",
-        "tag",
-        "tools-used",
-        "worktree-state",
-    }
-)
+# The client's bookkeeping: nothing in it was said or done. The requests among it repeat the whole session.
+_BOOKKEEPING_NAMES = """
+    agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape atis-latch
+    content-replacement cost-state custom-title file-history-delta file-history-snapshot fork-context-ref last-prompt mode
+    permission-mode pr-link progress queue-operation relocated result session-owner started summary tag tools-used
+    worktree-state
+"""
+BOOKKEEPING = frozenset(_BOOKKEEPING_NAMES.split())
 
-#: What the client tells the model unasked. Of these only a queued prompt is somebody's words.
-ATTACHMENTS = frozenset(
-    {
-        "agent_listing_delta",
-        "auto_mode",
-        "command_permissions",
-        "date",
-        "deferred_tools_delta",
-        "environment",
-        "file",
-        "hook_additional_context",
-        "hook_blocking_error",
-        "hook_success",
-        "instructions",
-        "invoked_skills",
-        "model",
-        "prompt_snapshot",
-        "remote_session_change",
-        "session_context",
-        "skill_listing",
-        "task_reminder",
-    }
-)
+# What the client tells the model unasked. Beside these only a queued prompt is somebody's words.
+_ATTACHMENT_NAMES = """
+    agent_listing_delta agent_mention auto_mode auto_mode_exit background_remote_session_status budget_usd
+    command_permissions compact_file_reference critical_system_reminder date date_change deferred_tools_delta
+    diagnostics directory dynamic_skill edited_image_file edited_text_file environment file hook_additional_context
+    hook_blocking_error hook_cancelled hook_error_during_execution hook_non_blocking_error hook_stopped_continuation
+    hook_success hook_system_message instructions invoked_skills mcp_instructions_delta mcp_resource model
+    nested_memory opened_file_in_ide output_style pdf_reference plan_file_reference plan_mode plan_mode_exit
+    plan_mode_reentry prompt_snapshot relevant_memories remote_session_change selected_lines_in_ide session_context
+    skill_listing task_reminder task_status todo todo_reminder token_usage ultramemory
+"""
+ATTACHMENTS = frozenset(_ATTACHMENT_NAMES.split())
 QUEUED = "queued_command"
 
-SYSTEM = frozenset(
-    {
-        "api_error",
-        "away_summary",
-        "compact_boundary",
-        "informational",
-        "local_command",
-        "stop_hook_summary",
-        "turn_duration",
-    }
-)
+# What the client shows to the person.
+_NOTICE_NAMES = """
+    agents_killed api_error api_metrics api_retry away_summary compact_boundary informational local_command
+    memory_saved microcompact_boundary stop_hook_summary thinking turn_duration
+"""
+SYSTEM = frozenset(_NOTICE_NAMES.split())
 
 # The first bytes of most lines tell what they are.
 _START = re.compile(
