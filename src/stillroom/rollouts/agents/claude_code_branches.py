@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from stillroom.config import READING, Reading
@@ -61,15 +62,15 @@ def inherited(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
     """
     origin = _origin(path)
     if origin is not None:
-        return frozenset(_uuids(origin, max_line_bytes, reading))
+        return _uuids(origin, max_line_bytes, reading)
     first = _first_prompt(path)
     family = [other for other in _siblings(path) if first and _first_prompt(other) == first]
     if not family:
         return frozenset()
-    own = frozenset(_uuids(path, max_line_bytes, reading))
+    own = _uuids(path, max_line_bytes, reading)
     taken: set[int] = set()
     for other in family:
-        theirs = frozenset(_uuids(other, max_line_bytes, reading))
+        theirs = _uuids(other, max_line_bytes, reading)
         # Of two equal files the one that comes first by its name keeps what both hold.
         if theirs < own or (theirs == own and other.name < path.name):
             taken |= theirs
@@ -90,10 +91,10 @@ def _lines(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[bytes]
             yield from lines
 
 
-def _uuids(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[int]:
-    for line in _lines(path, max_line_bytes, reading):
-        for uuid in _UUID.findall(line):
-            yield hash(uuid.decode())
+def _uuids(path: Path, max_line_bytes: int, reading: Reading) -> frozenset[int]:
+    """The ids in a file, as far as they are remembered; a few stand in what tools said."""
+    found = (hash(uuid.decode()) for line in _lines(path, max_line_bytes, reading) for uuid in _UUID.findall(line))
+    return frozenset(islice(found, reading.remembered_records))
 
 
 def _siblings(path: Path) -> list[Path]:

@@ -11,8 +11,8 @@ import msgspec
 # The client's bookkeeping: nothing in it was said or done. The requests among it repeat the whole session.
 _BOOKKEEPING_NAMES = """
     agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape atis-latch
-    content-replacement cost-state custom-title file-history-delta file-history-snapshot fork-context-ref last-prompt mode
-    permission-mode pr-link progress queue-operation relocated result session-owner started summary tag tools-used
+    content-replacement cost-state custom-title file-history-delta file-history-snapshot fork-context-ref last-prompt
+    mode permission-mode pr-link progress queue-operation relocated result session-owner started summary tag tools-used
     worktree-state
 """
 BOOKKEEPING = frozenset(_BOOKKEEPING_NAMES.split())
