@@ -10,14 +10,15 @@ import pytest
 from recall_repositories import git, repository
 
 from stillroom.clock import FixedClock
-from stillroom.config import Memories, Settings, load_settings
+from stillroom.config import Memories, Recalling, Settings, load_settings
 from stillroom.recall.citations import parse_memory_citation
 from stillroom.recall.instructions import Instructions, Nothing, Stale, fast_instructions, instructions
 from stillroom.recall.preparing import prepare_recall
 from stillroom.store import Store
-from stillroom.store.records import Stage1Draft
+from stillroom.store.records import Folder, Stage1Draft
 from stillroom.thread import FileStamp, Thread
 
+RECALLING = Recalling()
 TEXT = """v1
 
 ## User Profile
@@ -48,9 +49,9 @@ TEXT = """v1
 class House:
     """A home with a memory folder, and two repositories in which sessions ran."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, *, recalling: Recalling = RECALLING) -> None:
         self.base = base
-        self.settings = Settings(home=base / "home")
+        self.settings = Settings(home=base / "home", recalling=recalling)
         self.clock = FixedClock(1_796_029_200_000)
         self.settings.root.mkdir(parents=True)
         repository(base / "shop", remote="https://example.com/ada/shop", first="shop")
@@ -71,6 +72,10 @@ class House:
     def prepare(self) -> None:
         with self.store() as store:
             prepare_recall(self.settings, store, self.clock)
+
+    def rows(self) -> list[Folder]:
+        with self.store() as store:
+            return store.folders(limit=100)
 
     def fast(self, cwd: Path) -> Instructions | Nothing | Stale:
         return fast_instructions(str(self.settings.home), None, str(cwd))
@@ -307,6 +312,26 @@ def test_an_empty_home_is_told_nothing_and_stays_empty(tmp_path: Path) -> None:
     assert isinstance(fast_instructions(str(settings.home), None, str(tmp_path)), Nothing)
     assert isinstance(instructions(settings, str(tmp_path)), Nothing)
     assert not settings.home.exists()
+
+
+def test_a_pass_over_another_folder_leaves_the_prepared_copy_alone(house: House) -> None:
+    other = house.base / "other"
+    other.mkdir()
+    (other / "memory_summary.md").write_text("v1\n- of the other folder\n", encoding="utf-8")
+    settings = load_settings(home=house.settings.home, root=other, environ={})
+    with house.store() as store:
+        prepare_recall(settings, store, house.clock)
+    assert isinstance(found := instructions(settings, str(house.base / "shop")), Instructions)
+    assert between(found.text) == "- of the other folder"
+    assert house.told(house.base / "shop") == SHOP.format(base=house.base)
+
+
+def test_a_pass_without_time_for_git_leaves_it_to_the_next(tmp_path: Path) -> None:
+    house = House(tmp_path, recalling=Recalling(first_commits_seconds=0))
+    assert [row.checkout.first_commit for row in house.rows() if row.checkout] == [None, None]
+    house.settings = Settings(home=house.settings.home)
+    house.prepare()
+    assert all(row.checkout and len(row.checkout.first_commit or "") == 40 for row in house.rows())
 
 
 def test_an_edit_is_told_from_the_next_session_on(house: House) -> None:

@@ -44,7 +44,7 @@ def recall_command(
         Print the text with what is known of it as JSON.
     """
     settings = load_settings(home=home, root=root)
-    told = instructions(settings, str((cwd or Path()).absolute()), keep=root is None)
+    told = instructions(settings, str((cwd or Path()).absolute()))
     if json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(_as_json(told)), indent=2).decode() + "\n")
         return 0

@@ -103,7 +103,7 @@ def build_server(settings: Settings, *, clock: Clock) -> Server[Any]:
 def _told(settings: Settings, cwd: str | None) -> str:
     """What a session is told; when that is nothing, why."""
     try:
-        told = instructions(settings, str(Path(cwd or ".").absolute()), keep=False)
+        told = instructions(settings, str(Path(cwd or ".").absolute()))
     except StillroomError as error:
         raise MCPError(INVALID_PARAMS, str(error)) from error
     return f"Nothing is remembered: {told.reason}.\n" if isinstance(told, Nothing) else told.text

@@ -105,10 +105,8 @@ def fast_instructions(
     return compose(prepared, home=home, cwd=cwd, max_chars=max_chars)
 
 
-def instructions(
-    settings: Settings, cwd: str, *, keep: bool = True, max_chars: int | None = None
-) -> Instructions | Nothing:
-    """The same, from the memory folder itself if no prepared copy holds; `keep` writes the copy for the next time."""
+def instructions(settings: Settings, cwd: str, *, max_chars: int | None = None) -> Instructions | Nothing:
+    """The same, from the memory folder itself if no prepared copy holds; then one is written for the next time."""
     home, root = str(settings.home), str(settings.root)
     fast = fast_instructions(home, root, cwd, max_chars=max_chars)
     if not isinstance(fast, Stale):
@@ -116,8 +114,7 @@ def instructions(
     from stillroom.recall.preparing import folders_if_any, make_ready, save_if_possible
 
     ready = make_ready(settings, folders_if_any(settings))
-    if keep:
-        save_if_possible(settings, ready)
+    save_if_possible(settings, ready)
     return compose(ready, home=home, cwd=cwd, max_chars=max_chars)
 
 

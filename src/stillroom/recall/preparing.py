@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from stillroom.clock import Clock, SystemClock
-from stillroom.config import Settings
-from stillroom.errors import StoreError, WorkspaceError
+from stillroom.config import Settings, load_settings
+from stillroom.errors import ConfigError, StoreError, WorkspaceError
 from stillroom.recall import prepared
 from stillroom.recall.folders import known_folders, learn_folders
 from stillroom.recall.packing import Line
@@ -39,7 +39,8 @@ def prepare_recall(settings: Settings, store: Store, clock: Clock) -> RecallRepo
     """Learn the projects of all threads and write the prepared copy. Raises `StoreError` or `OSError`."""
     known = learn_folders(settings, store, clock)
     ready = make_ready(settings, known_folders(store, limits=settings.recalling))
-    prepared.save(str(settings.home), ready)
+    if _are_configured(settings):
+        prepared.save(str(settings.home), ready)
     return RecallReport(folders=known, lines=len(ready.lines), nothing=ready.nothing)
 
 
@@ -84,9 +85,20 @@ def folders_if_any(settings: Settings) -> list[KnownFolder]:
 
 def save_if_possible(settings: Settings, ready: Prepared) -> None:
     """Keep it for the next time. A home that is not there stays so, and one that can't be written costs only time."""
-    if settings.home.is_dir():
+    if settings.home.is_dir() and _are_configured(settings):
         with contextlib.suppress(OSError):
             prepared.save(str(settings.home), ready)
+
+
+def _are_configured(settings: Settings) -> bool:
+    """Whether a session start, which knows the home only, would come to the same settings."""
+    try:
+        configured = load_settings(home=settings.home)
+    except ConfigError:
+        return False
+    names = ("enabled", "use_memories", "redaction", "summary_token_limit", "scope")
+    same = all(getattr(configured.memories, name) == getattr(settings.memories, name) for name in names)
+    return same and configured.root == settings.root
 
 
 class _Nothing(msgspec.Struct, frozen=True):
