@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -115,18 +115,19 @@ class History:
         """The unified diff from the baseline to the folder, cut to `max_bytes` as the format wants it."""
         baseline = self.baseline()
         contents, present = gather(folder, baseline, limits=self._limits)
-        return self.diff_of(baseline, present.files, lambda path: contents[path], max_bytes=max_bytes)
+        changes = compare(baseline, present.files)
+        return self.diff_of(changes, baseline, present.files, lambda path: contents[path], max_bytes=max_bytes)
 
     def diff_of(
         self,
+        changes: Sequence[Change],
         baseline: Mapping[str, Entry],
         present: Mapping[str, Entry],
         content: Callable[[str], Content],
         *,
         max_bytes: int,
     ) -> str:
-        """The same between two lists of files; `content` is asked for those that are new or modified."""
-        changes = compare(baseline, present)
+        """The same for `changes` between two lists of files; `content` is asked for what is new or modified."""
         gone = self.repository.blobs(baseline[path].blob for status, path in changes if status == "D")
         edited = {path: content(path) for status, path in changes if status == "M"}
         patches = patch.modified(self._patch(edited))

@@ -60,7 +60,8 @@ def bounded(parts: Iterator[bytes], *, max_bytes: int) -> str:
     size = 0
     for part in parts:
         # One look beyond, so that what fits is whole; a lossy character takes three bytes at most.
-        texts.append(part[: max_bytes - size + 4].decode("utf-8", "replace").encode("utf-8"))
+        text = part[: max_bytes - size + 4]
+        texts.append(text if text.isascii() else text.decode("utf-8", "replace").encode("utf-8"))
         size += len(texts[-1])
         if size > max_bytes:
             kept = b"".join(texts)[:max_bytes].decode("utf-8", "ignore")

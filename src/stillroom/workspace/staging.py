@@ -117,6 +117,7 @@ class Staging:
     _baseline: dict[str, Entry] = field(default_factory=dict)
     _head: str | None = None
     _seen: Scan | None = None
+    _changes: list[Change] = field(default_factory=list)
     _contents: dict[str, Content] = field(default_factory=dict)
     _open: bool = True
 
@@ -133,7 +134,8 @@ class Staging:
     @property
     def changes(self) -> list[Change]:
         """How what the agent is shown differs from the baseline."""
-        return compare(self._baseline, self.seen)
+        self._sealed()
+        return list(self._changes)
 
     def seal(self) -> list[Change]:
         """Remember the copy as the agent will find it, and tell what changed since the baseline."""
@@ -141,13 +143,16 @@ class Staging:
         self._baseline = self.history.baseline()
         known = {path: entry for path, entry in self._baseline.items() if self.copied.get(path) == entry}
         self._contents, self._seen = gather(self.path, known, limits=self.limits)
+        self._changes = compare(self._baseline, self._seen.files)
         self.checkpoint("sealed")
         return self.changes
 
     def diff(self, folder: Path, *, max_bytes: int) -> str:
         """The unified diff of `changes`."""
         assert folder == self.path
-        return self.history.diff_of(self._baseline, self.seen, lambda path: self._contents[path], max_bytes=max_bytes)
+        return self.history.diff_of(
+            self.changes, self._baseline, self.seen, lambda path: self._contents[path], max_bytes=max_bytes
+        )
 
     def write_diff(self, *, max_bytes: int) -> Path:
         """Write the diff file for the agent to read."""

@@ -78,6 +78,8 @@ def blob_id(data: bytes) -> str:
 def shown(path: str) -> str:
     """A path for people and prompts: one line, valid UTF-8."""
     text = os.fsencode(path).decode("utf-8", "replace")
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
