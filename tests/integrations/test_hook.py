@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sqlite3
@@ -18,6 +17,7 @@ import pytest
 from stillroom.integrations.bounds import MAX_CONTEXT_CHARS
 from stillroom.integrations.journal import append_line
 from stillroom.integrations.starting import is_due
+from stillroom.pass_lock import take_pass_lock
 
 PROJECT = Path(__file__).parents[2]
 THREAD = "01a2285c-c2fe-7802-9df0-19f39c39c2f8"
@@ -188,15 +188,16 @@ def test_an_ephemeral_session_is_told_and_starts_nothing(home: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="waiting for a detached process needs a subreaper")
 def test_a_pass_is_started_beside_the_session_once_at_a_time(home: Path) -> None:
     (home / "pass.stamp").unlink()
-    with (home / "pass.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another one runs
-        hook(home, "claude-code", "session-start", script=AND_ITS_PASS)
+    lock = take_pass_lock(str(home))  # another one runs
+    assert lock is not None and take_pass_lock(str(home)) is None
+    hook(home, "claude-code", "session-start", script=AND_ITS_PASS)
+    os.close(lock)
     assert not (home / "state.sqlite3").exists()
     hook(home, "claude-code", "session-end", script=AND_ITS_PASS)
     with sqlite3.connect(home / "state.sqlite3") as db:
         ((report,),) = db.execute("SELECT report_json FROM passes").fetchall()
     assert json.loads(report)["skipped"] is None
-    assert (home / "pass.stamp").exists() and (home / "pass.log").read_text()
+    assert (home / "pass.stamp").exists() and f"started by session {THREAD}" in (home / "pass.log").read_text()
     hook(home, "claude-code", "session-end", script=AND_ITS_PASS)
     with sqlite3.connect(home / "state.sqlite3") as db:
         assert db.execute("SELECT count(*) FROM passes").fetchone() == (1,)

@@ -313,6 +313,26 @@ def test_a_file_that_changed_since_it_was_shown_is_left_alone(home: Home) -> Non
     assert [path.name for path in (home / ".claude").iterdir()] == ["settings.json"]
 
 
+def test_without_a_home_to_note_it_in_nothing_is_changed(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(home)
+    (home / ".stillroom").symlink_to(home / "no" / "such" / "place")
+    assert run_command(["init"]) == 1
+    assert contents(home) == before and "can't be made" in capsys.readouterr().err
+
+
+def test_an_entry_that_the_person_took_out_is_forgotten(home: Home) -> None:
+    run_command(["init", "--agent", "codex"])
+    (home / ".codex/hooks.json").unlink()
+    (home / ".codex/config.toml").write_text("")
+    assert run_command(["uninit", "--agent", "codex"]) == 0
+    assert not (home / ".stillroom/integrations.json").exists()
+    assert run_command(["init", "--agent", "codex"]) == 0
+    assert (home / ".codex/config.toml").read_text().startswith("# Written by")
+    (home / ".codex/hooks.json").unlink()
+    assert run_command(["uninit", "--agent", "codex"]) == 0
+    assert (home / ".codex/config.toml").read_text() == ""
+
+
 def test_a_byte_order_mark_and_windows_line_ends_stay(home: Home) -> None:
     data = b"\xef\xbb\xbf" + SETTINGS.replace("\n", "\r\n").encode()
     (home / ".claude/settings.json").write_bytes(data)

@@ -16,6 +16,7 @@ from stillroom.cli.report import print_report
 from stillroom.cli.signals import until_stopped
 from stillroom.clock import Clock, FixedClock, SystemClock
 from stillroom.config import load_settings
+from stillroom.pass_lock import take_pass_lock
 from stillroom.pipeline import Options, Trigger, encode_report, run_pipeline
 
 
@@ -82,6 +83,7 @@ def run_command(
         max_threads=max_threads,
         cwd=str(cwd.absolute()) if cwd else None,
     )
+    take_pass_lock(str(settings.home))  # until this process ends, whether or not another one has it
     with progress_bars(wanted=not json) as listen:
         work = run_pipeline(settings, trigger=trigger, options=options, clock=clock, on_progress=listen)
         report = asyncio.run(until_stopped(work))

@@ -111,15 +111,21 @@ def _hook_block(event: str, handler: dict[str, Any]) -> str:
 
 
 def _with_block(text: str, block: str) -> str:
+    if not text.strip():
+        return text + block.lstrip("\n")
     newline = _newline(text)
-    end = newline if text and not text.endswith("\n") else ""
+    end = "" if text.endswith("\n") else newline
     return text + end + block.replace("\n", newline)
 
 
 def _without_block(text: str, block: str) -> str | None:
     """The text without these very lines; None if they are not there as we wrote them."""
-    before, found, after = text.rpartition(block.replace("\n", _newline(text)))
-    return before + after if found else None
+    block = block.replace("\n", _newline(text))
+    before, found, after = text.rpartition(block)
+    if found:
+        return before + after
+    first = block.lstrip("\r\n")
+    return text.removeprefix(first) if text.startswith(first) else None
 
 
 def _newline(text: str) -> str:

@@ -103,18 +103,23 @@ def apply(plan: Plan, settings: Settings, *, removing: bool) -> list[Path]:
     written, and recorded.
     """
     manifest = load_manifest(settings.home)
+    if not removing:
+        _make_home(settings.home)
     backups = []
     for edit in plan.edits:
         if not edit.changes:
+            if removing:
+                manifest = _forgotten(manifest, edit)
             continue
         backup = _back_up(edit.original, settings.home, plan.agent)
         if backup:
             backups.append(backup)
         write(edit.original, edit.after)
-        manifest = _recorded(manifest, edit, backup, removing=removing)
+        manifest = _forgotten(manifest, edit) if removing else _recorded(manifest, edit, backup)
         save_manifest(settings.home, manifest)
     if plan.agent == claude_code.AGENT:
-        save_manifest(settings.home, msgspec.structs.replace(manifest, read_rule=plan.read_rule))
+        manifest = msgspec.structs.replace(manifest, read_rule=plan.read_rule)
+    save_manifest(settings.home, manifest)
     return backups
 
 
@@ -221,6 +226,14 @@ def _backed_up(original: Original, backup: str) -> Original | None:
         return None
 
 
+def _make_home(home: Path) -> None:
+    """Ahead of every edit: where nothing can be recorded, nothing is changed."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsRefused(f"`{home}` can't be made: {error.strerror}", hint="`--home` takes another") from error
+
+
 def _back_up(original: Original, home: Path, agent: str) -> Path | None:
     if original.data is None:
         return None
@@ -242,17 +255,24 @@ def _back_up(original: Original, home: Path, agent: str) -> Path | None:
     raise SettingsRefused(f"no backup can be written to `{folder}`: a thousand were made in this second")
 
 
-def _recorded(manifest: Manifest, edit: Edit, backup: Path | None, *, removing: bool) -> Manifest:
+def _recorded(manifest: Manifest, edit: Edit, backup: Path | None) -> Manifest:
     """The manifest after an edit. A file that changed between two of ours can't be restored, only edited."""
+    path, former = str(edit.original.path), manifest.changes.get(str(edit.original.path))
+    manifest = _forgotten(manifest, edit)
+    if edit.after is None:
+        return manifest
+    if former is None:
+        change = Change(after=digest(edit.after), backup=str(backup) if backup else None)
+    elif edit.original.data is not None and former.after == digest(edit.original.data):
+        change = msgspec.structs.replace(former, after=digest(edit.after))
+    else:
+        return manifest
+    return msgspec.structs.replace(manifest, changes={**manifest.changes, path: change})
+
+
+def _forgotten(manifest: Manifest, edit: Edit) -> Manifest:
     path = str(edit.original.path)
-    changes = dict(manifest.changes)
-    former = changes.pop(path, None)
-    if not removing and edit.after is not None:
-        target, after = str(edit.original.target), digest(edit.after)
-        if former is None:
-            changes[path] = Change(after=after, backup=str(backup) if backup else None, target=target)
-        elif edit.original.data is not None and former.after == digest(edit.original.data):
-            changes[path] = msgspec.structs.replace(former, after=after)
+    changes = {known: change for known, change in manifest.changes.items() if known != path}
     return msgspec.structs.replace(manifest, changes=changes)
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from stillroom.errors import SettingsRefused
+
 FILE = "integrations.json"
 
 
@@ -18,8 +20,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     after: str
     #: The copy of what was there before; None: there was no file.
     backup: str | None
-    #: The file that was written, if `path` is a link to it.
-    target: str
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,16 +39,18 @@ def load_manifest(home: Path) -> Manifest:
 
 
 def save_manifest(home: Path, manifest: Manifest) -> None:
-    """Write it, for its owner only. An empty one leaves no file."""
+    """Write it, for its owner only. An empty one leaves no file. Raises `SettingsRefused`."""
     path = home / FILE
-    if manifest == Manifest():
-        path.unlink(missing_ok=True)
-        return
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{FILE}.{os.getpid()}")
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-    temporary.chmod(0o600)
-    temporary.replace(path)
+    try:
+        if manifest == Manifest():
+            path.unlink(missing_ok=True)
+            return
+        temporary = path.with_name(f".{FILE}.{os.getpid()}")
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+        temporary.chmod(0o600)
+        temporary.replace(path)
+    except OSError as error:
+        raise SettingsRefused(f"`{path}` can't be written: {error.strerror}", hint="`uninit` needs it") from error
 
 
 def digest(data: bytes) -> str:

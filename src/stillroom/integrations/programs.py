@@ -70,7 +70,7 @@ def _calls(command: str, name: str) -> bool:
 
 def is_temporary(programs: Programs) -> bool:
     """Whether this runs from a cache (`uvx`, `pipx run`) that is cleaned up some day."""
-    return any(part in programs.hook[0] for part in ("/uv/archive-v", "/pipx/.cache/", "/pipx/cache/"))
+    return any(part in programs.hook[0] for part in ("/uv/archive-v", "/pipx/.cache/", "/.cache/pipx/"))
 
 
 __all__ = ["Programs", "installed_programs", "is_our_hook", "is_our_server", "is_temporary"]

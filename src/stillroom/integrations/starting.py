@@ -8,9 +8,9 @@ import time
 
 from stillroom.integrations.bounds import MAX_LOG_BYTES, PASS_INTERVAL_MINUTES, START_FLOOR_SECONDS
 from stillroom.integrations.journal import log_failure
+from stillroom.pass_lock import take_pass_lock
 
 STAMP = "pass.stamp"
-LOCK = "pass.lock"
 LOG = "pass.log"
 #: Set for the pass and all that it starts: a hook under it does nothing, so that no pass ever starts another.
 OFF = "STILLROOM_HOOK"
@@ -60,14 +60,8 @@ def _leave_streams(home: str) -> None:
 
 
 def _become_pass(home: str, thread_id: str) -> None:
-    import fcntl
-
-    lock = os.open(home + "/" + LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # a pass runs
-        return
-    if not is_due(home, time.time()):
+    lock = take_pass_lock(home)
+    if lock is None or not is_due(home, time.time()):
         return
     _touch(home + "/" + STAMP)
     os.set_inheritable(lock, True)
@@ -76,6 +70,8 @@ def _become_pass(home: str, thread_id: str) -> None:
     if thread_id:
         command += ["--trigger-thread", thread_id]
     os.chdir(home)
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    os.write(2, f"== {moment} started by session {thread_id or '(unnamed)'}\n".encode())
     os.execve(command[0], command, {**os.environ, OFF: "off"})
 
 
