@@ -379,8 +379,10 @@ class Citing(msgspec.Struct, frozen=True, kw_only=True):
     max_ids_per_message: int = 100
     #: Files of older versions of the folder that one pass looks up: git answers in a few milliseconds.
     max_version_lookups: int = 200
-    #: Bytes of sessions that one pass searches: a few seconds. What is left is searched by the next.
+    #: Bytes of sessions that one pass searches, and how long it may take: extraction waits. What is left is searched by
+    #: the next.
     max_search_bytes: int = 4 * 1024 * 1024 * 1024
+    max_search_seconds: float = 30
     #: Citations that don't count and are told with their reason; all are counted.
     invalid_told: int = 20
     #: Sessions without a use that are recorded together.

@@ -9,6 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,7 @@ from stillroom.recall.citations import MemoryCitation, parse_memory_citation
 from stillroom.recall.cited_lines import CitedLines
 from stillroom.recall.uses import Cited, Folder, Looked, ThreadUses, digest_of, read_uses
 from stillroom.rollouts.found import Broken
+from stillroom.rollouts.readers import reader_of
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import RecordedUse, Use
@@ -124,7 +126,7 @@ class _Count:
         broken: list[Broken] = []
         searched, total = 0, 0
         for number, (thread, stamp) in enumerate(due):
-            if total > self._citing.max_search_bytes:
+            if total > self._citing.max_search_bytes or time.perf_counter() - started > self._citing.max_search_seconds:
                 break
             if number % _REPORT_EVERY == 0:
                 on_progress(Progress(stage="usage", done=number, total=len(due)))
@@ -133,7 +135,7 @@ class _Count:
             except RolloutError as error:
                 broken.append(Broken(thread.rollout_path, redact(str(error))))
                 continue
-            searched, total = searched + 1, total + uses.bytes
+            searched, total = searched + 1, total + uses.read_bytes
             if uses.cited or uses.looked:
                 self._record(thread, stamp, uses)
             else:
@@ -158,7 +160,12 @@ class _Count:
         )
 
     def _read(self, thread: Thread) -> ThreadUses:
-        return read_uses(thread, self._folder, stage=self._settings.stage_one, now=self._clock.now())
+        """What the session used. What others used is looked for only where it could make a difference."""
+        read = partial(read_uses, thread, self._folder, stage=self._settings.stage_one, now=self._clock.now())
+        uses = read(quick=True)
+        if reader_of(thread.agent).COPIES and uses.keys - self._store.known_uses(thread.thread_id):
+            return read()
+        return uses
 
     def _record(self, thread: Thread, stamp: FileStamp, uses: ThreadUses) -> None:
         # What is known is not looked up again: the folder has changed since.

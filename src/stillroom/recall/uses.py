@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -75,7 +76,12 @@ class ThreadUses:
     looked: list[Looked] = field(default_factory=list)
     #: The thread that it was forked from: it begins with that one's lines.
     origin: str | None = None
-    bytes: int = 0
+    read_bytes: int = 0
+
+    @property
+    def keys(self) -> set[tuple[bytes, int | None]]:
+        """By which they are known in the session."""
+        return {use.key for use in self.cited} | {use.key for use in self.looked}
 
 
 class Folder(NamedTuple):
@@ -85,10 +91,14 @@ class Folder(NamedTuple):
     variables: Mapping[str, str]
 
 
-def read_uses(thread: Thread, folder: Folder, *, stage: StageOne, now: int) -> ThreadUses:
-    """Search a session. Lines that can't hold a use are not decoded. Raises `RolloutError`."""
+def read_uses(thread: Thread, folder: Folder, *, stage: StageOne, now: int, quick: bool = False) -> ThreadUses:
+    """Search a session. Lines that can't hold a use are not decoded. Raises `RolloutError`.
+
+    A quick search may also find what the session took over from another one.
+    """
     search = _Search(thread, folder, now)
-    with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
+    whole = sys.maxsize if quick else None
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes, stop_after_bytes=whole) as items:
         for item in items.only(search.wants):
             try:
                 search.read(item)
@@ -96,7 +106,7 @@ def read_uses(thread: Thread, folder: Folder, *, stage: StageOne, now: int) -> T
                 continue
         if items.stats.copied_from != thread.thread_id:
             search.uses.origin = items.stats.copied_from
-        search.uses.bytes = items.stats.bytes
+        search.uses.read_bytes = items.stats.bytes
     return search.uses
 
 

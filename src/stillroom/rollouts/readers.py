@@ -20,6 +20,9 @@ class Reader(Protocol):
 
     #: The format, as in `[[sources]]`, and the `agent` of its threads.
     AGENT: str
+    #: Whether a session's file may begin with records of another, which `open_items` leaves out only if it may read
+    #: the whole file, and others beside it: without `stop_after_bytes`.
+    COPIES: bool
 
     def discover(self, root: Path, known: Mapping[str, FileStamp], /, *, max_line_bytes: int) -> Iterator[Discovery]:
         """Look at every session under `root`; `known` are the stamps by rollout path. One that has not changed since

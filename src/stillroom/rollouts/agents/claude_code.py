@@ -24,6 +24,7 @@ from stillroom.rollouts.stream import ItemStream, open_stream
 from stillroom.thread import FileStamp, Thread
 
 AGENT = "claude-code"
+COPIES = True
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SESSION = re.compile(rf"({_UUID})\.jsonl")
 _SUB_AGENT = re.compile(r"(agent-[\w-]{1,100})\.jsonl", re.ASCII)

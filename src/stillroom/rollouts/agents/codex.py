@@ -27,6 +27,7 @@ from stillroom.thread import FileStamp, Thread
 __all__ = ["AGENT", "discover", "open_items", "refreshed"]
 
 AGENT = "codex"
+COPIES = False
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_{_UUID})?\.jsonl(\.zst)?", re.IGNORECASE)
 _ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
