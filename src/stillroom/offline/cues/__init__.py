@@ -174,9 +174,9 @@ def _own_words(language: str) -> frozenset[str]:
     return own.stopwords | {entry for entry in single if entry.isalpha()}
 
 
-def detect(text: str) -> str:
-    """The language of `text`: by script, else by its commonest little words, else the fallback."""
-    return _spoken(text, FALLBACK)
+def detect(text: str, otherwise: str = FALLBACK) -> str:
+    """The language of `text`: by script, else by its commonest little words, else `otherwise`."""
+    return _spoken(text, otherwise)
 
 
 @lru_cache(maxsize=512)

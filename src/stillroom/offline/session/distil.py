@@ -74,7 +74,8 @@ def _is_durable(turns: list[Turn], heard: wishes.Heard, found: findings.Found, f
     """Whether a later session would act better for knowing this one."""
     if heard.wishes or failed:
         return True
-    if any(turn.edited and turn.number not in heard.undone for turn in turns):
+    if any(turn.edited for turn in turns):
+        # Work that was taken back teaches what not to try again.
         return True
     # Only looked at: an answer is kept when a fault was asked about and what it says was seen.
     asked = any(cues.has("problem", turn.text[:1200], turn.spoken) for turn in turns)

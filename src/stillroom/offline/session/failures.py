@@ -23,6 +23,8 @@ from stillroom.rollouts.events import Ran
 _LOOK_AHEAD_STEPS = 400
 """A fix that comes later than this many calls is not tied to the failure: keeps the search linear."""
 _CAUSE_SENTENCES = 3
+_TELLING = 2
+"""What is said without a fault having been reported explains something from this score on."""
 _REMEDIES = late(
     r"(?<![a-z])(?:i|in|install|add|up|start|restart|reload|enable|login|sync|pull|update|upgrade|init|migrat\w+|generate|gen|create|set|use"
     r"|link|clean|purge|rebuild|build|reset|setup|bootstrap|refresh|renew|apply|mount|seed|compile|kill|rm|prune)(?![a-z])"
@@ -349,12 +351,14 @@ def _reported(turns: Sequence[Turn], known: Sequence[Failure], found: Found, hea
         ]
         if not edits:
             # The fix may come a message or two later, when the user has said go.
-            told_off = bool(referents.offers(turn) or referents.question(turn))
+            told_off = bool(referents.offers(turn) or referents.question(turn) or referents.lays_out(turn))
             here = [s for s in found.said if s.turn == turn.number and s.text not in used]
             if told_off:
                 here = [s for s in here if s.step < here[-1].step]
-            if turn.runs and turn.number not in heard.contradicted and here:
-                carried = here if symptom or any(s.causal or s.score >= 2 for s in here) else carried
+            explains = symptom or (not told_off and any(s.causal or s.score >= _TELLING for s in here))
+            if turn.runs and turn.number not in heard.contradicted and here and explains:
+                carried = here
+                symptom = symptom or max(turn.sentences[:3], key=lambda s: words.weight(words.content(s)), default="")
             continue
         before = [s for s in found.said if s.turn == turn.number and s.step < edits[-1]]
         before = [s for s in before if s.text not in used and s.tone != "hypothesis"]

@@ -23,11 +23,11 @@ _INLINE = late(
     re.MULTILINE,
 )
 _PLACES = {
-    1: r"first|former|1st|erste[nrs]?|primer[ao]?|premi[eè]re?|primeir[ao]|перв\w+|第一|最初の|一つ目|1つ目|"
-    r"첫\s?(?:번째|째)|前者|전자",
+    1: r"first|former|1st|erste[nrs]?|ersteres|primer[ao]?|premi[eè]re?|primeir[ao]|перв\w+|第一|最初の|一つ目|1つ目|"
+    r"첫\s?(?:번째|째)|前者|前面(?:那|的)|前一个|전자|앞(?:에|의)? ?(?:거|것)",
     2: r"second|2nd|zweite[nrs]?|segund[ao]|deuxi[eè]me|seconde?|втор\w+|第二|二つ目|2つ目|(?:두\s?번째|둘째)",
     3: r"third|3rd|dritte[nrs]?|tercer[ao]?|troisi[eè]me|terceir[ao]|трет\w+|第三|三つ目|3つ目|(?:세\s?번째|셋째)",
-    -1: r"latter|last (?:one|option)|letzte[nrs]?|[uú]ltim[ao]|derni[eè]re?|последн\w+|后者|後者|最后一个|마지막|후자",
+    -1: r"latter|last (?:one|option)|letzte[nrs]?|letzteres|[uú]ltim[ao]|derni[eè]re?|последн\w+|后者|後者|后面(?:那|的)|后一个|後ろの|뒤(?:에|의)? ?(?:거|것)|后面(?:那|的)|后一个|最后一个|後ろの|뒤(?:에|의)? ?(?:거|것)|마지막|후자",
 }
 _LED = late(
     rf"^\W*(?:[\w']+\s){{0,3}}?[就选選用要取]{{0,2}}(?:the |die |la |el |a |o )?"
@@ -35,7 +35,7 @@ _LED = late(
     re.IGNORECASE,
 )
 _MENTIONED = late(
-    r"[(（]([1-9A-Ea-e])[)）]|\b(?:option|variante)\s+([1-9A-E])\b|(?<=\w\s)([1-9B-E]|A(?! [a-z]+\b))(?=[\s,.:;]|$)"
+    r"[(（]([1-9A-Ea-e])[)）]|\b(?:option|variante)\s+([1-9A-E])\b|(?<=\w\s)([1-9B-E]|A(?! [a-z]+\b)|(?:(?<=to )|(?<=for )|(?<=with ))A)(?=[\s,.:;]|$)"
 )
 _HEADER = late(r"^.{0,60}?[:：]\s*")
 _LEAST = 0.5

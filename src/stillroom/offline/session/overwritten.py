@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from stillroom.offline.session import shell
 from stillroom.offline.session.turns import Turn
+from stillroom.offline.text import words
 from stillroom.offline.text.pattern import late
 from stillroom.rollouts.events import Edit, Ran
 
@@ -34,6 +35,7 @@ class Overwritten:
 
     by: int
     lines: tuple[str, ...]
+    gone: frozenset[str]  #: names and words of those lines that what stands there instead has not
     whole: bool  #: nothing of the earlier turn's edits is left
 
 
@@ -56,7 +58,7 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
                     if by != turn.number:
                         work[by].gone.add(line)
                         back = bool(added) and added <= work[by].removed | work[by].added
-                        _note(by, turn.number, work[by], line, back or not added, undone, replaced)
+                        _note(by, turn.number, work[by], line, added, back or not added, undone, replaced)
                     own.added.discard(line)
                 for line in added:
                     by = taker.pop(line, turn.number)
@@ -77,6 +79,7 @@ def _note(
     later: int,
     work: _Work,
     line: tuple[str, str],
+    added: set[tuple[str, str]],
     back: bool,
     undone: dict[int, int],
     replaced: dict[int, Overwritten],
@@ -88,7 +91,10 @@ def _note(
     else:
         undone.pop(by, None)
         known = replaced.get(by)
-        replaced[by] = Overwritten(later, (*(known.lines if known else ()), line[1]), whole)
+        gone = words.pieces(line[1]) - words.pieces(" ".join(text for _, text in added))
+        replaced[by] = Overwritten(
+            later, (*(known.lines if known else ()), line[1]), gone | (known.gone if known else frozenset()), whole
+        )
 
 
 def _lines(edit: Edit) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:

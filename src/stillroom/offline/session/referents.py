@@ -50,6 +50,11 @@ def picked(turn: Turn, answer: str, spoken: tuple[str, ...]) -> str:
     return options.picked(_choices(turn), answer, spoken)
 
 
+def lays_out(turn: Turn) -> bool:
+    """Whether the assistant ended `turn` with choices to pick from."""
+    return len(_choices(turn)) > 1
+
+
 def named_choice(turn: Turn, sentence: str, spoken: tuple[str, ...]) -> str:
     """The choice that a later sentence of an answer takes by its name."""
     choices = _choices(turn)
@@ -158,9 +163,11 @@ def _choices(turn: Turn) -> list[tuple[str, str]]:
 def _put_forward(turn: Turn) -> list[str]:
     """What stands before a bare "ok?" or "shall I start?": the plan, or the list that was one."""
     said = _said(turn)
-    if not said or not said[-1].endswith(("?", "？", "。")):
+    if not said:
         return []
     spoken = cues.spoken_in(turn.last_reply, turn.spoken[0])
+    if not said[-1].endswith(("?", "？", "。")):
+        return [s for s in said[-2:] if cues.has("plan", s, spoken)]
     consent = cues.has("consent", said[-1], spoken)
     if not consent and not (said[-1].endswith(("?", "？")) and is_process(said[-1], spoken)):
         return []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from stillroom.offline import cues
 from stillroom.offline.session import kinds
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.session.wish import BARE, Wish
+from stillroom.offline.session.wish import BARE, LEANING, Wish
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
 from stillroom.offline.text.pattern import late
@@ -130,7 +130,7 @@ def tells(wish: Wish, settings: Sequence[Setting]) -> bool:
 
 def _living(wish: Wish, settings: Sequence[Setting], turn: Turn) -> tuple[str, int | None]:
     """The quote without its sentences whose every value was written over, and the turn that did that."""
-    if wish.kind == "rule" or not settings:
+    if not settings or (wish.kind == "rule" and words.weight(words.content(wish.quote)) > LEANING):
         return wish.quote, None
     quote, heir = wish.quote, None
     for index, sentence in enumerate(turn.sentences):

@@ -52,10 +52,17 @@ def _speaks_of(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
     """Whether the lines that were replaced held what `wish` asks for, and the later words are on the same thing."""
     lines = " ".join(over.lines)
     names = words.identifiers(wish.quote)
-    held = [_stands_in(name, lines) for name in [*kinds.numbers(wish.quote), *names]]
+    told = [*kinds.numbers(wish.quote), *names]
+    held = [_stands_in(name, lines) for name in told]
+    if held and not words.pieces(" ".join(told)) & over.gone:
+        # The line was changed in another part.
+        return False
     if held:
         # A name that was not touched: the wish is on more than the value.
         return any(held) and not any(not name[0].isdigit() and not _stands_in(name, lines) for name in names)
+    if over.whole and over.gone & words.content(wish.quote):
+        # A name that stood in the file by the user's word, and stands there no more.
+        return True
     common = words.content(wish.quote) & words.content(later.text[:600])
     weight = words.weight(words.content(wish.quote))
     return over.whole and (weight <= BARE or (words.weight(common) >= 1 and weight <= 2 * LEANING))

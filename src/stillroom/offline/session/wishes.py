@@ -460,6 +460,6 @@ def _denies(turn: Turn, before: Turn) -> bool:
 
 def _takes_back(turn: Turn) -> bool:
     return any(
-        cues.has("takeback", s, turn.spoken) and not s.endswith(("?", "？")) and words.weight(words.content(s)) <= 12
+        cues.has("takeback", s, turn.spoken) and not kinds.is_passing(s, turn.spoken) and not s.endswith(("?", "？")) and words.weight(words.content(s)) <= 12
         for s in turn.sentences[:3]
     )

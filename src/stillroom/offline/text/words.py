@@ -66,6 +66,11 @@ def _stem(word: str) -> str:
     return word
 
 
+def pieces(code: str) -> frozenset[str]:
+    """The words that a line of code is made of: `maxRetries` is two."""
+    return content(re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", code))
+
+
 def identifiers(text: str) -> list[str]:
     """Names and numbers of `text` that a tool's output can confirm, in order, without doubles."""
     found = [code.strip() for code in _CODE.findall(text)]
