@@ -14,10 +14,13 @@ _ASKING = (
     *("でしょうか", "ですか", "ますか", "나요", "인가요", "을까요", "할까요"),
 )
 """Endings that ask, with or without a mark."""
+_IDLE = ("idle", "hearsay")
+_CLAUSES = late(r"(?<=[,;:，；、。])\s*")
+_SAYS_SOMETHING = 3.0
 _VERB_LAST = ("zh", "ja", "ko")
 """Languages where what is asked stands anywhere in the sentence."""
 _EITHER_WAY = late(
-    r"([要能会會好行该該想用是])不\1|可不可以|有没有|有沒有|(?:까요|나요|인가요|(?:です|ます|でしょう)か)(?=[\s、,]|$)"
+    r"([要能会會好行该該想用是])不\1|可不可以|有没有|有沒有|(?:까요|나요|인가요|(?:です|ます|ません|でしょう)か)(?=[\s、,]|$)"
 )
 """Asks by offering both ("要不要")."""
 _TRAILING = 7.0
@@ -72,6 +75,14 @@ def states(quote: str, spoken: tuple[str, ...]) -> bool:
 def quotes_another(quote: str) -> bool:
     """Whether a sentence hands on what somebody else said."""
     return _HANDED_ON.search(quote) is not None or _HEARSAY.search(quote) is not None
+
+
+def is_idle(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence only sighs, dreams or hands on hearsay; another clause may still say something."""
+    if not any(cues.has(kind, quote, spoken) for kind in _IDLE):
+        return False
+    rest = [c for c in _CLAUSES.split(quote) if not any(cues.has(kind, c, spoken) for kind in _IDLE)]
+    return len(rest) == 0 or own_weight(" ".join(rest), spoken) < _SAYS_SOMETHING
 
 
 def tells_how(quote: str, turn: Turn) -> bool:

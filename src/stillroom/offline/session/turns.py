@@ -65,7 +65,9 @@ def turns_of(events: Sequence[Said | Ran]) -> list[Turn]:
     if len(groups) > MAX_TURNS:
         groups = groups[: MAX_TURNS // 2] + groups[-MAX_TURNS // 2 :]
     replies = (step.text[:400] for _, steps in groups[:10] for step in steps if isinstance(step, Said))
-    session = cues.detect("\n".join(text[:400] for texts, _ in groups[:40] for text in texts), cues.detect("\n".join(replies)))
+    session = cues.detect(
+        "\n".join(text[:400] for texts, _ in groups[:40] for text in texts), cues.detect("\n".join(replies))
+    )
     return [
         Turn(
             number=number,

@@ -182,7 +182,7 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     asks_for = standing and (meant or not _WONDERS.match(quote)) and cues.has("polite", quote, spoken)
     if kinds.is_question(quote, spoken) and not asks_for and not (reproach and kinds.own_weight(quote, spoken) >= 3):
         return None
-    if kinds.quotes_another(quote) or cues.has("idle", quote, spoken):
+    if kinds.quotes_another(quote) or kinds.is_idle(quote, spoken):
         return None
     own = words.content(quote)
     weight = kinds.own_weight(quote, spoken)
@@ -460,6 +460,9 @@ def _denies(turn: Turn, before: Turn) -> bool:
 
 def _takes_back(turn: Turn) -> bool:
     return any(
-        cues.has("takeback", s, turn.spoken) and not kinds.is_passing(s, turn.spoken) and not s.endswith(("?", "？")) and words.weight(words.content(s)) <= 12
+        cues.has("takeback", s, turn.spoken)
+        and not kinds.is_passing(s, turn.spoken)
+        and not s.endswith(("?", "？"))
+        and words.weight(words.content(s)) <= 12
         for s in turn.sentences[:3]
     )
