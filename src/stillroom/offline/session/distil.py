@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stillroom.offline import cues
-from stillroom.offline.session import commands, draft, failures, files, findings, outcome, tasks, wishes
+from stillroom.offline.session import commands, draft, failures, files, findings, hearing, outcome, tasks
 from stillroom.offline.session.draft import TaskNotes
+from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.slug import slug_of
 from stillroom.offline.session.turns import Turn, turns_of
 from stillroom.offline.sizes import MAX_COMMANDS, MAX_FAILURES, MAX_FILES, MAX_FINDINGS, MAX_WISHES, QUOTE_CHARS
@@ -23,7 +24,7 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
     turns = turns_of(events)
     if not turns:
         return None
-    heard = wishes.listen(turns)
+    heard = hearing.listen(turns)
     found = findings.find(turns, heard)
     failed = failures.find(turns, found, heard)
     worked = commands.find(turns)
@@ -70,7 +71,7 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
     )
 
 
-def _is_durable(turns: list[Turn], heard: wishes.Heard, found: findings.Found, failed: list[failures.Failure]) -> bool:
+def _is_durable(turns: list[Turn], heard: hearing.Heard, found: findings.Found, failed: list[Failure]) -> bool:
     """Whether a later session would act better for knowing this one."""
     if heard.wishes or failed:
         return True

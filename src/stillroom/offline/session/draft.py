@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from stillroom.offline.session.commands import Command
-from stillroom.offline.session.failures import Failure
+from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.findings import Statement
 from stillroom.offline.session.implied import implied
 from stillroom.offline.session.outcome import Outcome

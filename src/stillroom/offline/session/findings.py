@@ -9,8 +9,8 @@ from typing import Literal
 
 from stillroom.offline import cues
 from stillroom.offline.session import checks, options
+from stillroom.offline.session.hearing import Heard
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.session.wishes import Heard
 from stillroom.offline.text import sentences, words
 from stillroom.rollouts.events import Ran
 

@@ -22,27 +22,22 @@ _INLINE = late(
     rf"|和|或|と|または)?[ \t]*[(（]?(?<!\w)(?:{LABEL})[)）.]|[?？。]|\.(?:\s|$)|$)",
     re.MULTILINE,
 )
-_PLACES = {
-    1: r"first|former|1st|erste[nrs]?|ersteres|primer[ao]?|premi[eè]re?|primeir[ao]|перв\w+|第一|最初の|一つ目|1つ目|"
-    r"첫\s?(?:번째|째)|前者|前面(?:那|的)|前一个|전자|앞(?:에|의)? ?(?:거|것)",
-    2: r"second|2nd|zweite[nrs]?|segund[ao]|deuxi[eè]me|seconde?|втор\w+|第二|二つ目|2つ目|(?:두\s?번째|둘째)",
-    3: r"third|3rd|dritte[nrs]?|tercer[ao]?|troisi[eè]me|terceir[ao]|трет\w+|第三|三つ目|3つ目|(?:세\s?번째|셋째)",
-    -1: r"latter|last (?:one|option)|letzte[nrs]?|letzteres|[uú]ltim[ao]|derni[eè]re?|последн\w+|后者|後者|后面(?:那|的)|后一个|後ろの|뒤(?:에|의)? ?(?:거|것)|后面(?:那|的)|后一个|最后一个|後ろの|뒤(?:에|의)? ?(?:거|것)|마지막|후자",
-}
+_PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 _LED = late(
     rf"^\W*(?:[\w']+\s){{0,3}}?[就选選用要取]{{0,2}}(?:the |die |la |el |a |o )?"
     rf"(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|选项|案|옵션)?\s*[(（]?({LABEL})(?:[)）]|\b(?!\s?[%\w])|[案番号번])",
     re.IGNORECASE,
 )
 _MENTIONED = late(
-    r"[(（]([1-9A-Ea-e])[)）]|\b(?:option|variante)\s+([1-9A-E])\b|(?<=\w\s)([1-9B-E]|A(?! [a-z]+\b)|(?:(?<=to )|(?<=for )|(?<=with ))A)(?=[\s,.:;]|$)"
+    r"[(（]([1-9A-Ea-e])[)）]|\b(?:option|variante)\s+([1-9A-E])\b"
+    r"|(?<=\w\s)([1-9B-E]|A(?! [a-z]+\b)|(?:(?<=to )|(?<=for )|(?<=with ))A)(?=[\s,.:;]|$)"
 )
+
 _HEADER = late(r"^.{0,60}?[:：]\s*")
 _LEAST = 0.5
 """A choice says at least this much (in words)."""
 _CLAUSE = late(r"(?:[,.;:!?…]+\s+|[，。；：、！？]|\s[-–—]+\s|\.\.+)")
 _ROW = late(r"[,;]\s+(?![^(（]*[)）])|[，；、](?![^(（]*[)）])")
-_CJK = late(r"[\u3040-\u9fff\uac00-\ud7a3]+")
 
 
 def options(reply: str, said: list[str], spoken: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -69,26 +64,23 @@ def picked(choices: list[tuple[str, str]], answer: str, spoken: tuple[str, ...])
         for name, text in choices:
             if name == label[1].upper():
                 return text
-    return by_place(choices, answer[:80]) or by_name(choices, answer, spoken)
+    return by_place(choices, answer[:80], spoken) or by_name(choices, answer, spoken)
 
 
-def mentioned(choices: list[tuple[str, str]], text: str) -> str:
+def mentioned(choices: list[tuple[str, str]], text: str, spoken: tuple[str, ...]) -> str:
     """The choice that the assistant itself comes down on in `text`."""
     if len(choices) < 2:
         return ""
     known = dict(reversed(choices))
     labels = (next(filter(None, m.groups())).upper() for m in _MENTIONED.finditer(text))
-    return next((known[label] for label in labels if label in known), "") or by_place(choices, text)
+    return next((known[label] for label in labels if label in known), "") or by_place(choices, text, spoken)
 
 
-def by_place(choices: list[tuple[str, str]], text: str) -> str:
+def by_place(choices: list[tuple[str, str]], text: str, spoken: tuple[str, ...]) -> str:
     """The choice whose place in the row `text` names ("the latter")."""
-    for position, pattern in _PLACES.items():
-        foreign = not pattern.isascii() and _CJK.search(text) is not None
-        if re.search(pattern if foreign else rf"\b(?:{pattern})\b", text, re.IGNORECASE):
-            index = position if position < 0 else position - 1
-            if index < len(choices):
-                return choices[index][1]
+    for kind, index in _PLACES.items():
+        if index < len(choices) and cues.has(kind, text, spoken):
+            return choices[index][1]
     return ""
 
 

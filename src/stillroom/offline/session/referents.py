@@ -41,7 +41,7 @@ def proposal(turn: Turn) -> str:
     if not found:
         return ""
     text = " ".join(found)
-    spelt = options.mentioned(_choices(turn), text)
+    spelt = options.mentioned(_choices(turn), text, cues.spoken_in(turn.last_reply, turn.spoken[0]))
     return f"{spelt} — {text}" if spelt and spelt not in text else text
 
 

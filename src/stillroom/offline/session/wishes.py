@@ -1,14 +1,14 @@
-"""What the user wants to hold beyond this moment, in their own words."""
+"""What the user wants to hold beyond this moment, in their own words: one message at a time."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import kinds, overwritten, referents, settings, values
+from stillroom.offline.session import agreements, kinds, referents, stance
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind, amended, amends, distinct, without_replaced
+from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
 from stillroom.offline.text.pattern import late
@@ -23,87 +23,7 @@ _WONDERS = late(
 """Asks whether something might be done, which asks for nothing yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What the user's side of a session says."""
-
-    wishes: tuple[Wish, ...]
-    #: Turns whose work was undone, with the turn that did it.
-    undone: dict[int, int]
-    #: Words of what the user turned down, by the turn that had offered it.
-    turned_down: tuple[tuple[int, frozenset[str]], ...]
-    #: Turns whose diagnosis the user's next message contradicts.
-    contradicted: frozenset[int]
-    #: Values by the turn that wrote them into a file where a later one wrote others.
-    dead: tuple[settings.Dead, ...]
-    #: Words of what no longer holds, with the turn from which on.
-    outdated: tuple[tuple[int, frozenset[str]], ...]
-
-
-def listen(turns: list[Turn]) -> Heard:
-    """Every wish, in order, without those that a later one of the same session replaces."""
-    wishes: list[Wish] = []
-    undone: dict[int, int] = {}
-    contradicted: set[int] = set()
-    turned_down: list[tuple[int, frozenset[str]]] = []
-    taken_back, put_over = overwritten.find(turns)
-    given = settings.find(turns, taken_back)
-    for turn in turns:
-        before = turns[turn.number - 1] if turn.number else None
-        if before is not None:
-            if _rejects(turn):
-                turned_down += [(before.number, words.content(offer)) for offer in referents.offers(before)]
-            if _takes_back(turn):
-                for number in _undone_by(turn, turns, taken_back, put_over, undone):
-                    undone[number] = turn.number
-            if cues.has("broken", turn.text[:300], turn.spoken) or _denies(turn, before):
-                contradicted.add(before.number)
-        for wish in _wishes_of(turn, before):
-            target = None
-            if not settings.tells(wish, given):
-                target = next((i for i in range(len(wishes) - 1, -1, -1) if amends(wish, wishes[i])), None)
-            if target is not None and values.stands_alone(wish, wishes[target], put_over):
-                target = None
-            if target is None:
-                wishes.append(wish)
-            else:
-                wishes.append(amended(wishes.pop(target), wish))
-    for number, later in taken_back.items():
-        undone.setdefault(number, later)
-    wishes = values.without_overwritten(wishes, put_over, turns)
-    wishes = settings.apply(wishes, [s for s in given if s.turn not in undone], turns)
-    if not any(turn.runs for turn in turns):
-        # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
-        wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]
-    kept = [wish for wish in wishes if not (wish.turn in undone and wish.kind in ("decision", "preference"))]
-    kept, outdated = without_replaced(kept)
-    kept = [values.loosed(wish) for wish in kept]
-    return Heard(
-        wishes=tuple(distinct(kept)),
-        undone=undone,
-        turned_down=tuple(turned_down),
-        contradicted=frozenset(contradicted),
-        dead=settings.dead(turns),
-        outdated=tuple(outdated),
-    )
-
-
-def _undone_by(
-    turn: Turn,
-    turns: list[Turn],
-    taken_back: dict[int, int],
-    put_over: dict[int, overwritten.Overwritten],
-    undone: dict[int, int],
-) -> list[int]:
-    """The turns whose work the user asks to take back: those whose lines went, else the last that edited anything."""
-    hit = [number for number, later in taken_back.items() if later == turn.number]
-    hit += [number for number, over in put_over.items() if over.by == turn.number]
-    if hit or turn.edited:
-        return hit
-    return [t.number for t in reversed(turns[: turn.number]) if t.edited and t.number not in undone][:1]
-
-
-def _wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
+def wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
     found: list[Wish] = []
     last: list[Wish] = []
     for number, message in enumerate(turn.messages):
@@ -127,15 +47,15 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
             continue
         near_passing = any(passing[max(0, number - 1) : number + 2])
         if number == 0 and first and before is not None and not near_passing:
-            taken = _agreement(turn, before)
+            taken = agreements.agreement(turn, before)
             if taken:
                 found += taken
                 follows = True
                 if not kinds.has_own_rule(sentence, spoken):
                     continue
-        chosen = _choice(turn, before, sentence) if 0 < number <= 2 and first and before is not None else None
+        chosen = agreements.choice(turn, before, sentence) if 0 < number <= 2 and first and before is not None else None
         if chosen is not None and not any(w.about.startswith("agreed to ") for w in found):
-            found = [chosen] if not follows else [_after(found[-1], chosen)]
+            found = [chosen] if not follows else [agreements.after(found[-1], chosen)]
             follows = True
             continue
         quote = sentence
@@ -200,7 +120,7 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
         return None
     if passing and not standing and not (kind == "decision" and kinds.is_parked(quote, spoken)):
         return None
-    if kind == "correction" and weight < LEANING and _takes_back(turn) and not words.identifiers(quote):
+    if kind == "correction" and weight < LEANING and stance.takes_back(turn) and not words.identifiers(quote):
         # Told where the attempt is told that they had undone.
         return None
     if kind == "fact" and redact(quote) != quote:
@@ -215,7 +135,12 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     if before is not None and (leans or points or kind == "correction"):
         # A line that holds what was said tells what it is about.
         about = _referent(turn, before, kind, leans=(leans or weight < LEANING) and not seen)
-    if kind == "correction" and before is not None and _rejects(turn) and not _names_what(own, turn, before, quote):
+    if (
+        kind == "correction"
+        and before is not None
+        and stance.rejects(turn)
+        and not _names_what(own, turn, before, quote)
+    ):
         return None
     if kind == "rule" and turn.number == 0 and weight < 3 and kinds.bounds_the_task(quote, turn):
         return None
@@ -299,14 +224,14 @@ def _joined(wish: Wish, sentence: str) -> Wish:
 
 
 def _referent(turn: Turn, before: Turn, kind: WishKind, *, leans: bool) -> str:
-    if _rejects(turn):
+    if stance.rejects(turn):
         # What was turned down is not repeated: the user's own words are enough, or nothing is kept.
         return f"after {done}" if (done := referents.action(before)) else ""
     asked = referents.question(before)
     if asked and kind != "correction":
         return f"asked “{words.shorten(asked, 200)}”"
-    if kind == "decision" and any(cues.has("deliberation", q, before.spoken) for q in _asked_by_user(before)):
-        return f"asked “{words.shorten(_asked_by_user(before)[0], 200)}”"
+    if kind == "decision" and any(cues.has("deliberation", q, before.spoken) for q in agreements.asked_by_user(before)):
+        return f"asked “{words.shorten(agreements.asked_by_user(before)[0], 200)}”"
     said = _said_before(turn, before) if leans else ""
     if said and len(said) <= 160 and _is_plain(said, before.spoken):
         done = referents.action(before)
@@ -332,137 +257,3 @@ def _is_plain(sentence: str, spoken: tuple[str, ...]) -> bool:
     ):
         return False
     return cues.opens("approval", sentence, spoken) == 0
-
-
-def _agreement(turn: Turn, before: Turn) -> list[Wish]:
-    """The user's yes to something that the assistant proposed, or the option they picked."""
-    spoken = turn.spoken
-    opening = turn.sentences[0]
-    if _rejects(turn) or not turn.steps:
-        return []
-    if pairs := referents.paired(before, turn.text, spoken):
-        return [_paired(turn, asked, given) for asked, given in pairs]
-    picked = referents.picked(before, opening, spoken) if words.weight(words.content(opening)) <= 8 else ""
-    picked = picked or ("" if cues.opens("approval", opening, spoken) else referents.named(before, opening))
-    agrees = cues.opens("approval", opening, spoken) > 0
-    offered = picked or (_offer(turn, before, opening) if agrees else "")
-    if not offered:
-        answered = _answer(turn, before, opening)
-        return [answered] if answered else []
-    asked = next(iter(_asked_by_user(before)), "")
-    wanted = f" (having asked “{words.shorten(asked, 160)}”)" if asked else ""
-    return [_taken(turn, opening, offered, wanted)]
-
-
-def _paired(turn: Turn, asked: str, given: str) -> Wish:
-    return Wish(
-        turn=turn.number,
-        kind="decision",
-        quote=words.shorten(given, QUOTE_CHARS),
-        about=f"asked “{words.shorten(asked, 200)}”",
-        subject=words.content(asked) | words.content(given),
-    )
-
-
-def _choice(turn: Turn, before: Turn, sentence: str) -> Wish | None:
-    """A later sentence of an answer that takes one of the choices by its name ("the grace period stays. keep two")."""
-    if not turn.runs or words.weight(words.content(sentence)) > LEANING or not kinds.is_order(sentence, turn.spoken):
-        return None
-    taken = referents.named_choice(before, sentence, turn.spoken)
-    return _taken(turn, sentence, taken, "") if taken else None
-
-
-def _after(wish: Wish, choice: Wish) -> Wish:
-    """A choice with the sentence before it, which says why."""
-    quote = f"{wish.quote} {choice.quote}"
-    return replace(choice, quote=quote, subject=wish.subject | choice.subject) if len(quote) <= QUOTE_CHARS else choice
-
-
-def _taken(turn: Turn, quote: str, offered: str, wanted: str) -> Wish:
-    return Wish(
-        turn=turn.number,
-        kind="decision",
-        quote=words.shorten(quote, QUOTE_CHARS),
-        about=f"agreed to “{words.shorten(offered, 300)}”{wanted}",
-        subject=words.content(offered) | words.content(quote),
-    )
-
-
-def _offer(turn: Turn, before: Turn, opening: str) -> str:
-    """What a yes takes: the proposal, the answer to what the user had asked, or a choice that they are glad of."""
-    offered = referents.proposal(before)
-    if offered and kinds.numbers(opening) - kinds.numbers(offered):
-        # "ok, leave it at 20" is no yes to thirty.
-        return ""
-    if not offered and any(cues.has("deliberation", q, before.spoken) for q in _asked_by_user(before)):
-        offered = referents.answer(before)
-    if not offered and cues.has("endorsed", turn.text[:120], turn.spoken):
-        offered = referents.settled(before)
-    return offered
-
-
-def _asked_by_user(before: Turn) -> list[str]:
-    """The user's own question, when the assistant answered it with one."""
-    return [s for s in before.sentences[-3:] if kinds.is_question(s, before.spoken)][-1:]
-
-
-def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
-    """A short answer to what the assistant had asked ("own queue"). A yes or no to it says nothing lasting."""
-    spoken = turn.spoken
-    asked = referents.question(before)
-    own = words.content(opening)
-    beyond = kinds.own_weight(opening, spoken)
-    agrees = cues.opens("approval", opening, spoken) > 0
-    if not own or words.weight(own) > LEANING:
-        return None
-    if not asked:
-        return _verdict(turn, before, opening)
-    if (referents.is_process(asked, spoken) or agrees) and beyond < BARE:
-        return None
-    if any(cues.opens(kind, opening, spoken) for kind in ("thanks", "request")) or kinds.is_question(opening, spoken):
-        return None
-    if cues.has("perishable", opening, spoken) or (cues.has("proposal", asked, spoken) and not agrees):
-        # An offer is answered by yes or no; anything else is about something else.
-        return None
-    return Wish(
-        turn=turn.number,
-        kind="decision",
-        quote=words.shorten(opening, QUOTE_CHARS),
-        about=f"asked “{words.shorten(' '.join([*_asked_by_user(before), asked]), 240)}”",
-        subject=own | words.content(asked),
-    )
-
-
-def _verdict(turn: Turn, before: Turn, opening: str) -> Wish | None:
-    """What the user makes of the answer to a question of their own ("zod or yup?" "zod, because …" "then zod")."""
-    asked = [q for q in _asked_by_user(before) if cues.has("deliberation", q, before.spoken)]
-    own = words.content(opening)
-    known = words.content(before.last_reply[:2000]) & words.content(" ".join(asked))
-    if not asked or not turn.runs or not own & known or kinds.is_question(opening, turn.spoken):
-        return None
-    about = f"asked “{words.shorten(asked[0], 200)}”"
-    return Wish(
-        turn.number, "decision", words.shorten(opening, QUOTE_CHARS), about, subject=own | words.content(asked[0])
-    )
-
-
-def _rejects(turn: Turn) -> bool:
-    return bool(turn.sentences) and cues.opens("rejection", turn.sentences[0], turn.spoken) > 0
-
-
-def _denies(turn: Turn, before: Turn) -> bool:
-    """Whether the user says that what was believed is not so, or says no to a guess that nothing was done about."""
-    if not turn.sentences:
-        return False
-    guessed = not before.edited and cues.has("hypothesis", before.last_reply[-1200:], before.spoken)
-    return cues.has("disproved", turn.sentences[0], turn.spoken) or (guessed and _rejects(turn))
-
-
-def _takes_back(turn: Turn) -> bool:
-    return any(
-        cues.has("takeback", s, turn.spoken)
-        and not kinds.is_passing(s, turn.spoken)
-        and not s.endswith(("?", "？"))
-        and words.weight(words.content(s)) <= 12
-        for s in turn.sentences[:3]
-    )

@@ -1,0 +1,92 @@
+"""The user's side of a session: what they want, and what later words and edits make of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stillroom.offline import cues
+from stillroom.offline.session import kinds, overwritten, referents, settings, stance, values
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.session.wish import Wish, amended, amends, distinct, without_replaced
+from stillroom.offline.session.wishes import wishes_of
+from stillroom.offline.text import words
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the user's side of a session says."""
+
+    wishes: tuple[Wish, ...]
+    #: Turns whose work was undone, with the turn that did it.
+    undone: dict[int, int]
+    #: Words of what the user turned down, by the turn that had offered it.
+    turned_down: tuple[tuple[int, frozenset[str]], ...]
+    #: Turns whose diagnosis the user's next message contradicts.
+    contradicted: frozenset[int]
+    #: Values by the turn that wrote them into a file where a later one wrote others.
+    dead: tuple[settings.Dead, ...]
+    #: Words of what no longer holds, with the turn from which on.
+    outdated: tuple[tuple[int, frozenset[str]], ...]
+
+
+def listen(turns: list[Turn]) -> Heard:
+    """Every wish, in order, without those that a later one of the same session replaces."""
+    wishes: list[Wish] = []
+    undone: dict[int, int] = {}
+    contradicted: set[int] = set()
+    turned_down: list[tuple[int, frozenset[str]]] = []
+    taken_back, put_over = overwritten.find(turns)
+    given = settings.find(turns, taken_back)
+    for turn in turns:
+        before = turns[turn.number - 1] if turn.number else None
+        if before is not None:
+            if stance.rejects(turn):
+                turned_down += [(before.number, words.content(offer)) for offer in referents.offers(before)]
+            if stance.takes_back(turn):
+                for number in _undone_by(turn, turns, taken_back, put_over, undone):
+                    undone[number] = turn.number
+            if cues.has("broken", turn.text[:300], turn.spoken) or stance.denies(turn, before):
+                contradicted.add(before.number)
+        for wish in wishes_of(turn, before):
+            target = None
+            if not settings.tells(wish, given):
+                target = next((i for i in range(len(wishes) - 1, -1, -1) if amends(wish, wishes[i])), None)
+            if target is not None and values.stands_alone(wish, wishes[target], put_over):
+                target = None
+            if target is None:
+                wishes.append(wish)
+            else:
+                wishes.append(amended(wishes.pop(target), wish))
+    for number, later in taken_back.items():
+        undone.setdefault(number, later)
+    wishes = values.without_overwritten(wishes, put_over, turns)
+    wishes = settings.apply(wishes, [s for s in given if s.turn not in undone], turns)
+    if not any(turn.runs for turn in turns):
+        # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
+        wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]
+    kept = [wish for wish in wishes if not (wish.turn in undone and wish.kind in ("decision", "preference"))]
+    kept, outdated = without_replaced(kept)
+    kept = [values.loosed(wish) for wish in kept]
+    return Heard(
+        wishes=tuple(distinct(kept)),
+        undone=undone,
+        turned_down=tuple(turned_down),
+        contradicted=frozenset(contradicted),
+        dead=settings.dead(turns),
+        outdated=tuple(outdated),
+    )
+
+
+def _undone_by(
+    turn: Turn,
+    turns: list[Turn],
+    taken_back: dict[int, int],
+    put_over: dict[int, overwritten.Overwritten],
+    undone: dict[int, int],
+) -> list[int]:
+    """The turns whose work the user asks to take back: those whose lines went, else the last that edited anything."""
+    hit = [number for number, later in taken_back.items() if later == turn.number]
+    hit += [number for number, over in put_over.items() if over.by == turn.number]
+    if hit or turn.edited:
+        return hit
+    return [t.number for t in reversed(turns[: turn.number]) if t.edited and t.number not in undone][:1]

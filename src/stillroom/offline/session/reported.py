@@ -1,0 +1,103 @@
+"""Faults that the user told of and no command showed, and what came of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from stillroom.offline import cues
+from stillroom.offline.session import explanations, referents, runs
+from stillroom.offline.session.failure import Failure
+from stillroom.offline.session.findings import Found, Statement
+from stillroom.offline.session.hearing import Heard
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.text import words
+from stillroom.rollouts.events import Ran
+
+_TURNS_APART = 3
+"""A fix that comes later than this after its explanation is not tied to it."""
+_TELLING = 2
+"""What is said without a fault having been reported explains something from this score on."""
+
+
+def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: Heard) -> list[Failure]:
+    """Faults that the user told of and no command showed: explained right before an edit that stayed."""
+    used = {cause.text for failure in known for cause in failure.causes}
+    said: dict[int, list[Statement]] = {}
+    for statement in found.said:
+        said.setdefault(statement.turn, []).append(statement)
+    out: list[Failure] = []
+    symptom = ""
+    carried: list[Statement] = []  # said in a turn whose fix came with a later one
+    for turn in turns:
+        symptom = _symptom(turn) or symptom
+        if turn.number in heard.undone:
+            continue
+        here = [s for s in said.get(turn.number, ()) if s.text not in used]
+        edits = [i for i, s in enumerate(turn.steps) if isinstance(s, Ran) and s.ok is not False and s.edits]
+        if not edits:
+            # The fix may come a message or two later, when the user has said go.
+            explaining = _explaining(turn, here, symptom) if turn.number not in heard.contradicted else []
+            if explaining:
+                carried = explaining
+                symptom = symptom or _fullest(turn)
+            continue
+        before = [s for s in here if s.step < edits[-1] and s.tone != "hypothesis"]
+        near = [s for s in carried if turn.number - s.turn <= _TURNS_APART]
+        causes = explanations.explanation(before or near, frozenset(), ())
+        # What is found only after an edit explains the one that comes next.
+        carried = [s for s in here if s.step > edits[-1] and s.causal and s.tone == "plain"]
+        if causes and (symptom or _is_seen(turn, causes)):
+            out.append(_failure(turn, symptom or _first(turn), causes, edits))
+            symptom = ""
+    return out
+
+
+def _symptom(turn: Turn) -> str:
+    """The sentence that tells of a fault, or asks to have one found."""
+    told = next((s for s in turn.sentences if cues.has("problem", s, turn.spoken)), "")
+    return told or (_first(turn) if cues.has("repair", turn.text[:600], turn.spoken) else "")
+
+
+def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Statement]:
+    """What the assistant found before it asked whether to go on."""
+    asks = bool(referents.offers(turn) or referents.question(turn) or referents.lays_out(turn))
+    if asks:
+        here = [s for s in here if s.step < here[-1].step]
+    explains = symptom or (not asks and any(s.causal or s.score >= _TELLING for s in here))
+    return here if turn.runs and explains else []
+
+
+def _is_seen(turn: Turn, causes: Sequence[Statement]) -> bool:
+    """Whether something bears out what is said, when nobody had complained."""
+    looked = any(isinstance(step, Ran) and not step.edits for step in turn.steps[: causes[0].step])
+    return any(s.discovery or s.confirmed or s.score >= 1 or (looked and explanations.says_more(s)) for s in causes)
+
+
+def _failure(turn: Turn, symptom: str, causes: Sequence[Statement], edits: Sequence[int]) -> Failure:
+    passed = [s for s in runs.steps(turn) if not s.failed and s.step > edits[-1]]
+    changed = (step for i in edits if isinstance(step := turn.steps[i], Ran))
+    return Failure(
+        turn=turn.number,
+        step=causes[0].step,
+        reported=words.shorten(_lasting_part(symptom, turn.spoken) or symptom, 200),
+        causes=tuple(causes),
+        files=tuple(dict.fromkeys(edit.path for step in changed for edit in step.edits)),
+        passed=passed[-1].part if passed else "",
+    )
+
+
+def _first(turn: Turn) -> str:
+    return turn.sentences[0] if turn.sentences else ""
+
+
+def _fullest(turn: Turn) -> str:
+    return max(turn.sentences[:3], key=lambda s: words.weight(words.content(s)), default="")
+
+
+def _lasting_part(symptom: str, spoken: tuple[str, ...]) -> str:
+    """A symptom without the clauses that are true only now."""
+    clauses = re.split(r"(?<=[,;，；、])\s*", symptom)
+    return "".join(
+        c if c.endswith(("，", "；", "、")) else c + " " for c in clauses if not cues.has("perishable", c, spoken)
+    ).strip(" ,;，；、")

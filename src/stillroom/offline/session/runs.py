@@ -1,0 +1,70 @@
+"""The commands of a session that do something, each with whether it failed, and the edits between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stillroom.offline.session import checks, shell
+from stillroom.offline.session.turns import Turn
+from stillroom.offline.text import words
+from stillroom.rollouts.events import Ran
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    turn: int
+    step: int
+    run: Ran
+    part: str
+    base: str
+    core: frozenset[str]
+    failed: bool
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.turn, self.step
+
+
+def steps(turn: Turn) -> list[Step]:
+    found = []
+    for index, step in enumerate(turn.steps):
+        if not isinstance(step, Ran) or not step.command:
+            continue
+        verdict = checks.verdict(step)
+        heads = [
+            p.head for p in shell.parts(step.command) if not shell.only_looks(p.head) and not shell.is_chore(p.head)
+        ]
+        if not heads:
+            continue
+        if verdict == "failed":
+            heads = [_blamed(heads, step)]
+        failed = verdict == "failed"
+        found += [Step(turn.number, index, step, h, shell.base(h), shell.core(h), failed) for h in heads]
+    return found
+
+
+def _blamed(heads: list[str], run: Ran) -> str:
+    """Of the parts of a chain, the one whose program the error names; else the last one."""
+    error = checks.error_line(checks.output_of(run)).casefold()
+    for head in reversed(heads):
+        program = shell.base(head).split()[0:1]
+        if program and len(program[0]) > 2 and program[0].rsplit("/", 1)[-1].casefold() in error:
+            return head
+    return heads[-1]
+
+
+def edits(turns: Sequence[Turn], start: tuple[int, int], end: tuple[int, int]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for turn in turns[start[0] : end[0] + 1]:
+        for index, step in enumerate(turn.steps):
+            if start < (turn.number, index) < end and isinstance(step, Ran) and step.ok is not False:
+                found += [(edit.path, edit.diff) for edit in step.edits]
+    return found
+
+
+def added(diff: str) -> str:
+    lines = [
+        line[1:].strip().replace("`", "'") for line in diff.splitlines() if line.startswith("+") and line[1:].strip()
+    ]
+    return words.shorten("; ".join(lines[:2]), 110)
