@@ -63,7 +63,10 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
     assert not ours & (HEAVY | {"msgspec", "sqlite3", "typing", "pathlib", "dataclasses", "subprocess", "asyncio"})
     assert {name for name in done.stdout.split() if name.startswith("stillroom.")} == {
         "stillroom.recall",
-        *(f"stillroom.recall.{name}" for name in ("instructions", "objects", "packing", "prepared", "remotes")),
+        *(
+            f"stillroom.recall.{name}"
+            for name in ("instructions", "objects", "packing", "prepared", "quick_json", "remotes")
+        ),
         "stillroom.recall.repository",
     }
 
