@@ -29,7 +29,7 @@ def git(folder: Path, *words: str, at: int = 1_700_000_000) -> str:
 
 def repository(folder: Path, *, remote: str | None = None, first: str = "first", at: int = 1_700_000_000) -> Path:
     folder.mkdir(parents=True)
-    git(folder, "init", "-q")
+    git(folder, "init", "-q", "--template=")
     git(folder, "commit", "-q", "--allow-empty", "-m", first, at=at)
     if remote:
         git(folder, "remote", "add", "origin", remote)

@@ -170,6 +170,21 @@ def test_a_projects_own_lines_come_before_global_ones_and_those_before_others() 
     assert packed(1000, others_too=True) == ["global", "other", "own"]
 
 
+@given(st.lists(st.tuples(st.sampled_from([0, -1, 1]), st.integers(1, 60)), max_size=30), st.integers(1, 700))
+def test_what_is_not_a_projects_own_takes_no_room_from_what_is(drawn: list[tuple[int, int]], limit: int) -> None:
+    def packed(*, only_own: bool) -> list[str]:
+        lines = [Line("## A", kind="heading", up=-1, scope=-1)]
+        for number, (scope, size) in enumerate(drawn):
+            text = f"- {'own' if scope == 0 else 'not'} {number} {'x' * size}"
+            lines.append(Line(text, kind="item", up=0, scope=1 if only_own and scope < 0 else scope))
+        text, _ = pack(
+            lines, lambda scope: "own" if scope == 0 else "other", limit_bytes=limit, others_too=not only_own
+        )
+        return [line for line in text.split("\n") if line.startswith("- own")]
+
+    assert packed(only_own=False) == packed(only_own=True)
+
+
 def test_a_line_that_alone_is_over_the_limit_is_cut_with_a_mark() -> None:
     summary = parse("v1\n## General Tips\n- " + "é" * 500 + "\n- short")
     text, left = pack(summary.lines, lambda _: "other", limit_bytes=200, others_too=False)
