@@ -360,6 +360,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     max_request_bytes: int = 512 * 1024
     #: A citation that is handed in: some hundred entries with their notes.
     max_citation_chars: int = 64 * 1024
+    #: Open streams of clients get so long when the server is to end.
+    shutdown_seconds: int = 2
     #: Random bytes of the token.
     token_bytes: int = 32
     #: A shorter token can be guessed.

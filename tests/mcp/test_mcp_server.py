@@ -335,8 +335,12 @@ async def test_over_http_strangers_and_other_pages_are_refused(settings: Setting
 
 
 async def test_over_http_without_a_token_only_when_that_was_said(settings: Settings) -> None:
-    async with listening(settings, None) as url, Client(url) as client:
+    async with listening(settings, None) as url, Client(url) as client, httpx2.AsyncClient() as http:
         assert len((await client.list_tools()).tools) >= 4
+        for method in ("GET", "POST", "DELETE"):
+            for header, value in (("Host", "evil.example"), ("Origin", "http://evil.example")):
+                answer = await http.request(method, url, headers={header: value, "Content-Type": "application/json"})
+                assert answer.status_code in (403, 421)
 
 
 def bearer(token: str) -> dict[str, str]:

@@ -77,7 +77,9 @@ def test_the_title_counts_most_and_every_word_before_some(store: Store, search: 
     assert search.search("zebra").hits == ()
 
 
-@pytest.mark.parametrize("text", ['"', "*", "NEAR(", "title:flaky", 'a" OR "b', "-", "^flaky", "(", "{a b}", "AND"])
+@pytest.mark.parametrize(
+    "text", ['"', "*", "NEAR(", "title:flaky", 'a" OR "b', "-", "^flaky", "(", "{a b}", "AND", "a\udcff"]
+)
 def test_nothing_in_a_query_has_a_special_meaning(store: Store, search: RankedSearch, text: str) -> None:
     remember(store, "one", "Flaky title\nand near or not")
     try:

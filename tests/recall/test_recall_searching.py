@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import InvalidRequest
+from stillroom.recall.listing import list_memories
 from stillroom.recall.matching import AllOnSameLine, AllWithinLines, AnyQuery, Matcher, MatchMode
+from stillroom.recall.reading import read_memory
 from stillroom.recall.searching import Match, search_memories
 from stillroom.recall.walk import Skipped
 
@@ -165,3 +168,12 @@ def test_windows_are_all_the_shortest_stretches_that_hold_every_query(
     mode = AllWithinLines(line_count)
     matcher = Matcher(queries, mode=mode, case_sensitive=True, normalized=False, limits=Lookup())
     assert [(span.first, span.last) for span in matcher.spans("\n".join(lines))] == shortest
+
+
+def test_names_and_queries_that_are_no_utf8_are_shown_as_they_can_be(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("needle ?", encoding="utf-8")
+    result = search_memories(tmp_path, ["needle \udcff"], path=os.fsdecode(b"caf\xe9.md"))
+    assert (result.path, result.matches[0].path) == ("caf\ufffd.md", "caf\ufffd.md")
+    assert msgspec.json.encode(result)
+    assert msgspec.json.encode(read_memory(tmp_path, os.fsdecode(b"caf\xe9.md")))
+    assert msgspec.json.encode(list_memories(tmp_path, path=os.fsdecode(b"caf\xe9.md")))

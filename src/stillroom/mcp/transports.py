@@ -54,7 +54,14 @@ async def serve_http(app: ASGIApp, bound: socket.socket) -> None:
     shown = f"[{host}]" if ":" in host else host
     print(f"listening on http://{shown}:{port}{PATH}", file=sys.stderr, flush=True)
     # HTTP alone: no websockets to guard.
-    config = uvicorn.Config(app, ws="none", log_level="warning", access_log=False, server_header=False)
+    config = uvicorn.Config(
+        app,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=SERVING.shutdown_seconds,
+    )
     await uvicorn.Server(config).serve(sockets=[bound])
 
 

@@ -54,7 +54,10 @@ def list_memories(
         size=lambda entry: len(entry.path.encode()) + _ENTRY_BYTES,
     )
     return Listing(
-        path=path, entries=page.results, next_cursor=page.next_cursor, truncated=page.next_cursor is not None
+        path=path and readable(path),
+        entries=page.results,
+        next_cursor=page.next_cursor,
+        truncated=page.next_cursor is not None,
     )
 
 
@@ -62,7 +65,7 @@ def _entries(root: Path, path: str | None) -> Iterator[Entry]:
     at = "/".join(components(path))
     with opened_path(root, path) as node:
         if not node.is_folder:
-            yield Entry(path=at, entry_type="file")
+            yield Entry(path=readable(at), entry_type="file")
             return
         try:
             with os.scandir(node.descriptor) as listing:

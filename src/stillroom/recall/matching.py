@@ -54,7 +54,7 @@ class Matcher:
         if isinstance(mode, AllWithinLines) and mode.line_count < 1:
             raise InvalidRequest("`line_count` must be 1 or more")
         #: Without the blanks around them.
-        self.queries = tuple(query.strip() for query in queries)
+        self.queries = tuple(query.encode("utf-8", "replace").decode().strip() for query in queries)
         if not self.queries or not all(self.queries):
             raise InvalidRequest("there must be queries, and none of them empty")
         if len(self.queries) > limits.max_queries:

@@ -53,7 +53,7 @@ def add_note(
             try:
                 with parent(descriptor, f"{NOTES}/{candidate}", create=True) as (folder, last):
                     write_new(folder, last, data, executable=False, durable=True)
-                return Note(path=f"{NOTES}/{candidate}", text=redacted)
+                return Note(path=f"{NOTES}/{candidate}", text=data.decode())
             except FileExistsError:
                 continue
             except NotADirectoryError as error:

@@ -8,7 +8,7 @@ import msgspec
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import InvalidRequest, PathRefused
-from stillroom.recall.paths import opened_path, quoted, read_text
+from stillroom.recall.paths import opened_path, quoted, read_text, readable
 from stillroom.rollouts.truncate import middle_truncate
 
 
@@ -44,7 +44,7 @@ def read_memory(
     chosen = text[start:end]
     content = middle_truncate(chosen, limits.max_answer_tokens)
     truncated = len(content) != len(chosen) or (end is not None and end < len(text))
-    return Reading(path=path, start_line_number=line_offset, content=content, truncated=truncated)
+    return Reading(path=readable(path), start_line_number=line_offset, content=content, truncated=truncated)
 
 
 def _after_lines(text: str, start: int, lines: int) -> int | None:

@@ -74,7 +74,7 @@ def search_memories(
     return SearchResult(
         queries=matcher.queries,
         match_mode=match_mode,
-        path=path,
+        path=path and readable(path),
         matches=page.results,
         next_cursor=page.next_cursor,
         truncated=page.next_cursor is not None,

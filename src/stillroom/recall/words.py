@@ -29,6 +29,7 @@ def indexed(text: str) -> str:
 
 def query_words(text: str) -> list[str]:
     """The words of a query that have a letter or a digit, each once, in one form for what reads the same."""
+    text = text.encode("utf-8", "replace").decode()
     words = unicodedata.normalize("NFKC", text).casefold().replace("\0", " ").split()
     return list(dict.fromkeys(word for word in words if any(map(str.isalnum, word))))
 
