@@ -76,3 +76,8 @@ def test_metrics_go_to_a_provider_that_the_environment_names(tmp_path: Path) -> 
     assert "opentelemetry" not in modules_after(count, tmp_path)
     named = "import os\nos.environ['OTEL_PYTHON_METER_PROVIDER'] = 'default_meter_provider'\n"
     assert "opentelemetry" in modules_after(named + count, tmp_path)
+
+
+def test_searching_imports_no_http_client_no_sdk_and_no_telemetry(tmp_path: Path) -> None:
+    code = "from stillroom.cli import main\ntry:\n    main(['search', 'word'])\nexcept SystemExit:\n    pass"
+    assert not modules_after(code, tmp_path) & {"pydantic", "pydantic_ai", "openai", "httpx2", "opentelemetry", "mcp"}

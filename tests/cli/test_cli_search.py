@@ -89,7 +89,7 @@ def test_options_that_do_not_go_together_are_refused(
 
 def test_an_empty_home_has_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["search", "x", "--home", str(tmp_path / "none")]) == 0
-    assert capsys.readouterr() == ("", "nothing found\n")
+    assert capsys.readouterr() == ("", "there is no memory yet\n")
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(home: Path) -> None:

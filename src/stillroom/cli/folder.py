@@ -11,7 +11,8 @@ from cyclopts.validators import Number
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
-from stillroom.recall.tools import ListRequest, ReadRequest, call_list, call_note, call_read
+from stillroom.recall.listing import list_memories
+from stillroom.recall.reading import read_memory
 
 
 def list_command(
@@ -49,7 +50,7 @@ def list_command(
         Print `{path, entries, next_cursor, truncated}` as JSON.
     """
     settings = load_settings(home=home, root=root)
-    listing = call_list(settings.root, ListRequest(path=path, cursor=cursor, max_results=max_results))
+    listing = list_memories(settings.root, path=path, cursor=cursor, max_results=max_results)
     if json:
         print_json(listing)
         return 0
@@ -93,7 +94,7 @@ def read_command(
         Print `{path, start_line_number, content, truncated}` as JSON.
     """
     settings = load_settings(home=home, root=root)
-    reading = call_read(settings.root, ReadRequest(path=path, line_offset=line, max_lines=lines))
+    reading = read_memory(settings.root, path, line_offset=line, max_lines=lines)
     if json:
         print_json(reading)
         return 0
@@ -133,8 +134,10 @@ def note_command(
     json
         Print `{path, text}` as JSON.
     """
+    from stillroom.recall.notes import add_note  # the rules of redaction take a tenth of a second to load
+
     settings = load_settings(home=home, root=root)
-    note = call_note(settings.root, text, name=name, clock=SystemClock(), redaction=settings.memories.redaction)
+    note = add_note(settings.root, text, name=name, clock=SystemClock(), redaction=settings.memories.redaction)
     if json:
         print_json(note)
         return 0

@@ -12,13 +12,11 @@ from cyclopts.validators import Number
 from stillroom.cli.folder import say_more
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.clock import SystemClock
-from stillroom.config import LOOKUP, Settings, load_settings
+from stillroom.config import LOOKUP, load_settings
 from stillroom.errors import ConfigError
-from stillroom.recall.counting import counted
 from stillroom.recall.matching import AllOnSameLine, AllWithinLines, AnyQuery, MatchMode
 from stillroom.recall.ranked import Hit, RankedResult, RankedSearch
-from stillroom.recall.searching import Match, SearchResult
-from stillroom.recall.tools import SearchRequest, call_search
+from stillroom.recall.searching import Match, SearchResult, search_memories
 
 
 def search_command(
@@ -86,13 +84,16 @@ def search_command(
     if mode == "ranked" or (mode is None and not given):
         if given:
             raise ConfigError(f"`{given[0]}` does not go with `--mode ranked`", hint="use `--mode any`")
-        found = _ranked(settings, " ".join(words), cwd=cwd, cursor=cursor, max_results=max_results)
-        print_json(found) if json else _print_ranked(found)
+        with RankedSearch(settings, clock=SystemClock()) as search:
+            length = max_results or LOOKUP.ranked_results
+            found = search.search(" ".join(words), cwd=cwd, cursor=cursor, max_results=length)
+        print_json(found) if json else _print_ranked(found, settings.root)
         return 0
     if cwd is not None:
         raise ConfigError("`--cwd` goes with a ranked search only", hint="leave `--mode`, `--path` and the like out")
-    request = SearchRequest(
-        queries=words,
+    result = search_memories(
+        settings.root,
+        words,
         match_mode=_mode(mode or "any"),
         path=path,
         cursor=cursor,
@@ -101,7 +102,6 @@ def search_command(
         normalized=normalized,
         max_results=max_results,
     )
-    result = call_search(settings.root, request)
     print_json(result) if json else _print_exact(result)
     return 0
 
@@ -117,25 +117,9 @@ def _mode(text: str) -> MatchMode:
     raise ConfigError(f"`--mode {text}` is not known", hint="it is one of: ranked, any, line, lines:N")
 
 
-def _ranked(
-    settings: Settings, text: str, *, cwd: Path | None, cursor: str | None, max_results: int | None
-) -> RankedResult:
-    with RankedSearch(settings, clock=SystemClock()) as search:
-        return counted(
-            "search",
-            None,
-            lambda: search.search(
-                text,
-                cwd=cwd,
-                cursor=cursor,
-                max_results=max_results or LOOKUP.ranked_results,
-            ),
-        )
-
-
-def _print_ranked(found: RankedResult) -> None:
+def _print_ranked(found: RankedResult, root: Path) -> None:
     if not found.hits:
-        console().print("nothing found", style="yellow")
+        console().print("nothing found" if root.exists() else "there is no memory yet", style="yellow")
     elif not found.every_word:
         console().print("nothing has all the words; these have some", style="yellow")
     for hit in found.hits:
