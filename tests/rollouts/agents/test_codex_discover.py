@@ -231,6 +231,18 @@ def test_what_was_appended_changes_mode_branch_and_time(tmp_path: Path) -> None:
     assert third.thread.updated_at_ms == 1795954560000 + 41_000
 
 
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_the_next_look_begins_at_the_line_with_news(tmp_path: Path, start: bytes) -> None:
+    news = meta(second=5, memory_mode="disabled")
+    data = start + meta() + user("hi") + meta(second=4, id=OTHER_ID) + news + user("x") * 3
+    write(tmp_path, data)
+    found = look(tmp_path)
+    assert found.stamp.offset == data.index(news)
+    assert found.thread.memory_mode == "disabled"
+    write(tmp_path, data + user("torn")[:-3])
+    assert look(tmp_path, known(found)).stamp.offset == data.index(news)
+
+
 def test_a_file_that_shrank_is_read_anew(tmp_path: Path) -> None:
     write(tmp_path, meta() + user("hello") * 10)
     first = look(tmp_path)

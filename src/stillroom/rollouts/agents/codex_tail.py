@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.lines import open_stored, read_lines, stored_path
+from stillroom.rollouts.batches import read_batches
+from stillroom.rollouts.lines import open_stored, stored_path
 from stillroom.rollouts.meta import Git, SessionMeta, parse_meta
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
@@ -68,16 +70,18 @@ def read_tail(
             else:
                 file.seek(end)
         start = end
-        for line in read_lines(file, stats, max_line_bytes=max_line_bytes, wanted=_is_meta, reading=reading):
+        for lines in read_batches(file, stats, max_line_bytes=max_line_bytes, wanted=_is_meta, reading=reading):
             begin = end
             if not stats.torn:
                 end = start + stats.bytes
-            if line.startswith(_TIMESTAMP) or not timed:
-                timed = line[:_START_BYTES] if line.startswith(_TIMESTAMP) else line
-            if begin and _is_meta(line) and (meta := _meta(line)) is not None and meta.id == thread_id:
-                news = begin
-                tail.memory_mode = meta.memory_mode or tail.memory_mode
-                tail.git = meta.git or tail.git
+            if len(lines) > 1:
+                begin = end - sum(map(len, lines))  # a mark at the start of the file is in none of them
+            timed = _last_timed(lines) or timed or next((line for line in lines if line.strip()), b"")
+            for at, meta in _metas(lines, begin):
+                if at and meta.id == thread_id:
+                    news = at
+                    tail.memory_mode = meta.memory_mode or tail.memory_mode
+                    tail.git = meta.git or tail.git
     tail.last_ms = _time(timed)
     tail.offset = end if news is None else news
     return tail
@@ -87,6 +91,18 @@ def _start(size: int, stamp: FileStamp | None, reading: Reading) -> int:
     if stamp is not None and 0 < stamp.offset <= size:
         return stamp.offset
     return max(size - reading.tail_window_bytes, 0)
+
+
+def _last_timed(lines: list[bytes]) -> bytes:
+    return next((line[:_START_BYTES] for line in reversed(lines) if line.startswith(_TIMESTAMP)), b"")
+
+
+def _metas(lines: list[bytes], begin: int) -> Iterator[tuple[int, SessionMeta]]:
+    """The `session_meta` lines with their places in the file; the first line stands at `begin`."""
+    for line in lines:
+        if _is_meta(line) and (meta := _meta(line)) is not None:
+            yield begin, meta
+        begin += len(line)
 
 
 def _is_meta(line: bytes) -> bool:
