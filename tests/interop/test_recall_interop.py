@@ -123,16 +123,23 @@ def test_codex_is_told_what_an_earlier_session_learned_and_its_citation_counts(m
             codex.trust_hooks(machine.project)
             told = codex.start_thread(machine.project)
             codex.turn(told, "Run the checks.")
-        (text,) = _developer_texts(model.requests[-1], "<stillroom-memory>")
+            (text,) = _developer_texts(model.requests[-1], "<stillroom-memory>")
+            codex.request("thread/compact/start", {"threadId": told})
+            codex.wait_for("turn/completed", threadId=told)
+            codex.turn(told, "And once more?")
+            assert len(_developer_texts(model.requests[-1], "<stillroom-memory>")) == 1, "compaction took it away"
     assert "make verify" in text and text.rstrip().endswith("</stillroom-memory>")
-    assert [entry["thread_id"] for entry in machine.given()] == [told]
+    assert [(entry["thread_id"], entry["source"]) for entry in machine.given()] == [
+        (told, "startup"),
+        (told, "compact"),
+    ]
 
     assert machine.used(learned) == 0
     machine.distil(days_later=2)
-    # Each of the two sessions cited it once.
-    assert machine.used(learned) == 2
+    cited = machine.used(learned)
+    assert cited >= 3, "each answer of the two later sessions cites it"
     machine.distil(days_later=3)
-    assert machine.used(learned) == 2, "a message counts once"
+    assert machine.used(learned) == cited, "a message counts once"
 
     machine.stillroom("uninit", "--agent", "codex")
     assert not (machine.codex / "hooks.json").exists()
@@ -172,14 +179,21 @@ def test_claude_code_is_told_what_an_earlier_session_learned_and_its_citation_co
     with LoopbackModel(reader) as model:
         claude(model, "-p", "Run the checks, please.")
         requests = [json.dumps(request.json) for request in model.requests if request.protocol == "messages"]
+        told = str(machine.given()[0]["thread_id"])
+        claude(model, "-p", "--resume", told, "/compact")
+        claude(model, "-p", "--resume", told, "And once more?")
+        last = json.dumps(model.requests[-1].json)
     assert requests[0].count("</stillroom-memory>") == 1 and "make verify" in requests[0]
     assert "haven't granted" not in requests[-1] and "# Task Group" in requests[-1], "the folder may be read"
-    (entry,) = machine.given()
-    assert entry["agent"] == "claude-code" and entry["cwd"] == str(machine.project)
+    assert last.count("</stillroom-memory>") == 1, "compaction took it away; a resumed session still has it"
+    assert [(entry["agent"], entry["thread_id"], entry["source"]) for entry in machine.given()] == [
+        ("claude-code", told, "startup"),
+        ("claude-code", told, "compact"),
+    ]
 
     assert machine.used(learned) == 0
     machine.distil(days_later=2)
-    assert machine.used(learned) == 1
+    assert machine.used(learned) >= 1
     machine.stillroom("uninit")
     assert not (machine.claude / "settings.json").exists()
 
