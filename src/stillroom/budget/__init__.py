@@ -10,6 +10,7 @@ from stillroom.budget.ledger import RolloutBudget
 from stillroom.budget.outcome import BudgetExceeded, BudgetStatus, ReservationStatus, ThreadStatus, TurnAborted
 from stillroom.budget.protocol import Budget
 from stillroom.budget.reminders import Reminder
+from stillroom.budget.reported import ReportedUsage, read_usage
 from stillroom.budget.reservation import Reservation
 from stillroom.budget.session import Session, current_session, keep_session
 
@@ -18,6 +19,7 @@ __all__ = [
     "BudgetExceeded",
     "BudgetStatus",
     "Reminder",
+    "ReportedUsage",
     "Reservation",
     "ReservationStatus",
     "RolloutBudget",
@@ -28,4 +30,5 @@ __all__ = [
     "current_session",
     "keep_session",
     "load_budget_config",
+    "read_usage",
 ]

@@ -37,6 +37,17 @@ def provider_units(units: object) -> int:
     return units_of(min(units, MAX_LIMIT_TOKENS))
 
 
+def count_of(tokens: object) -> int:
+    """A count as some providers give it: `None` is nothing, `12.0` is twelve. Raises `InvalidUsage` for the rest."""
+    if tokens is None:
+        return 0
+    if isinstance(tokens, int) and not isinstance(tokens, bool):
+        return tokens
+    if isinstance(tokens, float) and math.isfinite(tokens):
+        return int(tokens)
+    raise InvalidUsage(f"a count of tokens must be a whole number, not `{tokens!r:.40}`")
+
+
 def _is_codex(config: RolloutBudgetConfig) -> bool:
     return (
         not config.cached_token_weight
@@ -53,7 +64,7 @@ def _weigh_as_codex(config: RolloutBudgetConfig) -> Weigh:
         try:
             fresh, cached, sampled = usage.input_tokens, usage.cached_input_tokens, usage.output_tokens
             if not (fresh.__class__ is cached.__class__ is sampled.__class__ is int):
-                fresh, cached, sampled = _count(fresh), _count(cached), _count(sampled)
+                fresh, cached, sampled = count_of(fresh), count_of(cached), count_of(sampled)
             if cached > 0:
                 fresh -= cached
             charge = sampled * sampling if sampled > 0 else 0
@@ -77,11 +88,11 @@ def _weigh_by_kind(config: RolloutBudgetConfig) -> Weigh:
 
     def weigh(usage: Usage) -> int:
         try:
-            cached = max(_count(usage.cached_input_tokens), 0)
-            fresh = max(_count(usage.input_tokens) - cached, 0)
-            written = min(max(_count(usage.cache_write_tokens), 0), fresh)
-            sampled = max(_count(usage.output_tokens), 0)
-            thought = min(max(_count(usage.reasoning_tokens), 0), sampled)
+            cached = max(count_of(usage.cached_input_tokens), 0)
+            fresh = max(count_of(usage.input_tokens) - cached, 0)
+            written = min(max(count_of(usage.cache_write_tokens), 0), fresh)
+            sampled = max(count_of(usage.output_tokens), 0)
+            thought = min(max(count_of(usage.reasoning_tokens), 0), sampled)
             charge = (
                 (sampled - thought) * sampling
                 + thought * think
@@ -104,17 +115,6 @@ def _scaled(weight: float) -> float:
 
 def _whole(charge: float) -> int:
     return round(charge) if charge < MAX_UNITS else MAX_UNITS
-
-
-def _count(tokens: object) -> int:
-    """A count as some providers give it: `None` is nothing, `12.0` is twelve. Raises `InvalidUsage` for the rest."""
-    if tokens is None:
-        return 0
-    if isinstance(tokens, int) and not isinstance(tokens, bool):
-        return tokens
-    if isinstance(tokens, float) and math.isfinite(tokens):
-        return int(tokens)
-    raise InvalidUsage(f"a count of tokens must be a whole number, not `{tokens!r:.40}`")
 
 
 def _too_large_or_no_usage(usage: object, error: Exception) -> int:
