@@ -191,6 +191,12 @@ def test_a_threads_limit_that_means_nothing_is_refused(new_budget: NewBudget, li
         new_budget(**CODEX).register("child", limit_tokens=limit)
 
 
+def test_a_thread_is_not_its_own_parent(new_budget: NewBudget) -> None:
+    budget = new_budget(limit_tokens=100)
+    budget.register("root", parent="root")
+    assert [thread.parent_thread_id for thread in budget.status().threads] == [None]
+
+
 @pytest.mark.parametrize("thread_id", ["", None, 3])
 def test_a_thread_needs_a_name(new_budget: NewBudget, thread_id: Any) -> None:
     with pytest.raises(BudgetError):

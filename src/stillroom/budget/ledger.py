@@ -85,10 +85,10 @@ class RolloutBudget:
     def register(self, thread_id: str, *, parent: str | None = None, limit_tokens: float | None = None) -> None:
         limit = None if limit_tokens is None else limit_units(limit_tokens)
         with self._lock:
-            node = self._threads.get(thread_id)
-            if node is None:
-                above = self._tree if parent is None else self._node(parent)
-                node = self._threads[checked_thread_id(thread_id)] = _Node(thread_id, parent=above, limit=_NO_LIMIT)
+            if parent is not None and parent != thread_id and thread_id not in self._threads:
+                above = self._node(parent)
+                self._threads[thread_id] = _Node(checked_thread_id(thread_id), parent=above, limit=_NO_LIMIT)
+            node = self._node(thread_id)
             if limit is not None:
                 node.limit = min(node.limit, limit)
 

@@ -200,11 +200,14 @@ class SharedBudget:
         """
         if known := self._paths.get(thread_id):
             return known
-        above: Path = (None,) if parent is None else self._path(parent)
+        with self._database.read() as db:
+            if budget_rows.node(db, self._tree_id, checked_thread_id(thread_id)):
+                return self._walk(db, thread_id)
+        above: Path = (None,) if parent is None or parent == thread_id else self._path(parent)
         with self._database.write() as db:
             self._node(db, None)  # a tree that was removed gets no threads
             now = self._clock.now()
-            budget_rows.add_thread(db, self._tree_id, checked_thread_id(thread_id), parent=above[-1], now=now)
+            budget_rows.add_thread(db, self._tree_id, thread_id, parent=above[-1], now=now)
         with self._database.read() as db:
             return self._walk(db, thread_id)
 
