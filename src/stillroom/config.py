@@ -175,6 +175,9 @@ class BudgetNumbers(msgspec.Struct, frozen=True, kw_only=True):
     reservation_lease_seconds: int = 900
     #: The longest that a caller may ask for: a week, longer than any request lives.
     max_lease_seconds: int = 7 * 24 * 3600
+    #: Trees that `stillroom budget status` tells of, and threads of each that it prints: a screen or two.
+    trees_told: int = 20
+    threads_told: int = 30
 
 
 BUDGET = BudgetNumbers()

@@ -34,6 +34,7 @@ COMMANDS = {
     "list": "stillroom.cli.folder:list_command",
     "read": "stillroom.cli.folder:read_command",
     "note": "stillroom.cli.folder:note_command",
+    "budget": "stillroom.cli.budget:budget_app",
     "mcp": "stillroom.mcp.command:mcp_command",
 }
 for number, (command, place) in enumerate(COMMANDS.items()):

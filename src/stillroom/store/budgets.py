@@ -284,6 +284,20 @@ class SharedBudget:
         )
 
 
+def shared_budgets(path: FilePath, *, limit: int, clock: Clock | None = None) -> tuple[BudgetStatus, ...]:
+    """The trees in this database, the last used first; none if it is not there. Raises as `SharedBudget.open`."""
+    if not path.exists():
+        return ()
+    now_ms = (clock or SystemClock()).now_ms()
+    database = Database(path, DatabaseLimits())
+    try:
+        with database.read() as db:
+            trees = budget_rows.trees(db, limit=limit)
+            return tuple(budget_rows.status(db, tree_id, config, now_ms=now_ms) for tree_id, config in trees)
+    finally:
+        database.close()
+
+
 def _left(nodes: list[Node]) -> int:
     """What the narrowest limit leaves; below zero once it is overrun."""
     return min(node.limit - node.used for node in nodes if node.limit is not None)
