@@ -336,6 +336,8 @@ class Lookup(msgspec.Struct, frozen=True, kw_only=True):
     max_file_bytes: int = 32 * 1024 * 1024
     #: Folders inside folders, as for a consolidation: every level costs a descriptor while it is searched.
     max_folder_depth: int = 24
+    #: Lines shown on each side of a match: more than `max_match_tokens` have room for.
+    max_context_lines: int = 1000
     #: Queries of one search, and the bytes of each: a person or an agent writes a handful of words.
     max_queries: int = 64
     max_query_bytes: int = 4096

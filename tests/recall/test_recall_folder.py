@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from stillroom.clock import FixedClock
 from stillroom.config import Lookup
-from stillroom.errors import InvalidRequest, PathRefused, Unreadable
+from stillroom.errors import InvalidRequest, PathRefused, RecallError, Unreadable
 from stillroom.recall.counting import scope_of
 from stillroom.recall.listing import Entry, list_memories
 from stillroom.recall.notes import add_note
@@ -161,6 +162,42 @@ def test_a_note_is_never_written_over_a_link(tmp_path: Path, step: str) -> None:
     with pytest.raises(PathRefused):
         add_note(root, "text", clock=CLOCK)
     assert not list(outside.iterdir())
+
+
+def test_a_note_is_never_written_outside_while_folders_are_swapped_for_links(tmp_path: Path) -> None:
+    root, outside = tmp_path / "memories", tmp_path / "outside"
+    outside.mkdir()
+    add_note(root, "first", clock=CLOCK)
+    notes = root / "extensions/ad_hoc"
+    done = threading.Event()
+
+    def swap() -> None:
+        number = 0
+        while not done.is_set():
+            number += 1
+            try:
+                notes.rename(root / f".aside-{number}")
+                notes.symlink_to(outside)
+                notes.unlink()
+            except OSError:  # the folder is made again each time
+                continue
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    refused = 0
+    try:
+        for number in range(5000):
+            try:
+                add_note(root, f"note {number}", clock=CLOCK)
+            except RecallError:
+                refused += 1
+            if number > 50 and refused > 5:
+                break
+    finally:
+        done.set()
+        swapper.join()
+    assert refused, "the link was never met: the test shows nothing"
+    assert not list(outside.rglob("*"))
 
 
 @pytest.mark.parametrize(

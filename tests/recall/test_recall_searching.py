@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import InvalidRequest
+from stillroom.recall.lines import LineReader, lines_with, skip_lines
 from stillroom.recall.listing import list_memories
 from stillroom.recall.matching import AllOnSameLine, AllWithinLines, AnyQuery, Matcher, MatchMode
 from stillroom.recall.reading import read_memory
@@ -141,6 +142,31 @@ def test_a_file_that_is_no_text_is_passed_over_with_a_note(tmp_path: Path) -> No
 def test_a_path_narrows_the_search_to_a_file_or_folder(root: Path) -> None:
     assert len(search_memories(root, ["alpha"], path="a").matches) == 2
     assert len(search_memories(root, ["Alpha"], path="a-b.md").matches) == 1
+
+
+@given(
+    text=st.text("ab\n\r", max_size=60), spans=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=4)
+)
+def test_lines_are_found_as_if_the_text_were_split(text: str, spans: list[tuple[int, int]]) -> None:
+    lines = text.split("\n")
+    assert list(lines_with(text, "ab")) == [number for number, line in enumerate(lines) if "ab" in line]
+    for count in range(len(lines) + 2):
+        start = skip_lines(text, 0, count)
+        assert (None if start is None else text[start:]) == ("\n".join(lines[count:]) if count < len(lines) else None)
+    shown = [line.removesuffix("\r") for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    reader = LineReader(text)
+    for first, length in sorted(spans):
+        assert reader.between(first, first + length) == "\n".join(shown[first : first + length + 1])
+
+
+def test_very_many_lines_are_searched(tmp_path: Path) -> None:
+    (tmp_path / "long.md").write_text("a\n" * 50_000 + "needle\n", encoding="utf-8")
+    queries = ["needle", *(f"q{number}" for number in range(60))]
+    (match,) = search_memories(tmp_path, queries, context_lines=10**9).matches
+    assert match.match_line_number == 50_001
+    assert match.content.startswith("a\na\n")
+    page = search_memories(tmp_path, ["a", "needle"], match_mode=AllWithinLines(2**31))
+    assert [match.match_line_number for match in page.matches] == [50_000]
 
 
 @given(

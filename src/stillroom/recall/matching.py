@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import groupby, repeat
+from operator import itemgetter
 from typing import Annotated, NamedTuple
 
 import msgspec
 
 from stillroom.config import Lookup
 from stillroom.errors import InvalidRequest
+from stillroom.recall.lines import lines_with
 
 _NOT_ALPHANUMERIC = re.compile(r"[^\w\n]+|_+")
 #: The same for ASCII, which `str.translate` does ten times as fast.
@@ -71,7 +75,7 @@ class Matcher:
         is_in = [needle in hay for _, needle in self._needles]
         if not any(is_in) if isinstance(self._mode, AnyQuery) else not all(is_in):
             return  # most files of a search end here, before they are split into lines
-        hits = self._hits(hay.split("\n"))
+        hits = self._hits(hay)
         match self._mode:
             case AnyQuery():
                 yield from (Span(line, line, found) for line, found in hits)
@@ -80,10 +84,11 @@ class Matcher:
             case AllWithinLines(line_count):
                 yield from self._windows(hits, line_count)
 
-    def _hits(self, lines: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-        for number, line in enumerate(lines):
-            if found := tuple(query for query, needle in self._needles if needle in line):
-                yield number, found
+    def _hits(self, hay: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """The lines that hold a query, with those that each holds."""
+        numbered = (zip(lines_with(hay, needle), repeat(n)) for n, (_, needle) in enumerate(self._needles))
+        for line, found in groupby(merge(*numbered), key=itemgetter(0)):
+            yield line, tuple(self.queries[number] for _, number in found)
 
     def _windows(self, hits: Iterator[tuple[int, tuple[str, ...]]], line_count: int) -> Iterator[Span]:
         """Every stretch that holds all queries and has no shorter one inside."""

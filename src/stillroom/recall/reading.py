@@ -8,6 +8,7 @@ import msgspec
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import InvalidRequest, PathRefused
+from stillroom.recall.lines import skip_lines
 from stillroom.recall.paths import opened_path, quoted, read_text, readable
 from stillroom.rollouts.truncate import middle_truncate
 
@@ -37,21 +38,11 @@ def read_memory(
         if node.is_folder:
             raise PathRefused(f"{quoted(path or '.')} is a folder", hint="`list` shows what is in it")
         text = read_text(node, path, max_bytes=limits.max_file_bytes)
-    start = _after_lines(text, 0, line_offset - 1)
+    start = skip_lines(text, 0, line_offset - 1)
     if start is None:
         raise InvalidRequest(f"{quoted(path)} has no line {line_offset}: it has {text.count(chr(10)) + 1}")
-    end = len(text) if max_lines is None else _after_lines(text, start, max_lines)
+    end = len(text) if max_lines is None else skip_lines(text, start, max_lines)
     chosen = text[start:end]
     content = middle_truncate(chosen, limits.max_answer_tokens)
     truncated = len(content) != len(chosen) or (end is not None and end < len(text))
     return Reading(path=readable(path), start_line_number=line_offset, content=content, truncated=truncated)
-
-
-def _after_lines(text: str, start: int, lines: int) -> int | None:
-    """Where `lines` lines after `start` end; None when there are fewer line feeds."""
-    position = start
-    for _ in range(lines):
-        position = text.find("\n", position) + 1
-        if not position:
-            return None
-    return position

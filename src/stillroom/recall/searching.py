@@ -9,7 +9,8 @@ import msgspec
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import RecallError
-from stillroom.recall.matching import AnyQuery, Matcher, MatchMode, Span
+from stillroom.recall.lines import LineReader
+from stillroom.recall.matching import AnyQuery, Matcher, MatchMode
 from stillroom.recall.paging import page_length, take_page
 from stillroom.recall.paths import read_text, readable
 from stillroom.recall.walk import Skipped, Walk
@@ -65,7 +66,9 @@ def search_memories(
     matcher = Matcher(queries, mode=match_mode, case_sensitive=case_sensitive, normalized=normalized, limits=limits)
     walk = Walk(limits=limits)
     page = take_page(
-        _matches(_texts(walk, root, path, limits), matcher, max(context_lines, 0), limits),
+        _matches(
+            _texts(walk, root, path, limits), matcher, min(max(context_lines, 0), limits.max_context_lines), limits
+        ),
         cursor=cursor,
         max_results=page_length(max_results, limits.max_search_results),
         max_bytes=limits.max_answer_tokens * BYTES_PER_TOKEN,
@@ -83,26 +86,18 @@ def search_memories(
 
 
 def _matches(texts: Iterator[tuple[str, str]], matcher: Matcher, context_lines: int, limits: Lookup) -> Iterator[Match]:
-    for name, text in texts:
-        lines: list[str] | None = None
+    for path, text in texts:
+        lines = LineReader(text)
         for span in matcher.spans(text):
-            if lines is None:
-                lines = text.split("\n")
-                if not lines[-1]:
-                    lines.pop()
-            yield _match(name, lines, span, context_lines, limits)
-
-
-def _match(path: str, lines: Sequence[str], span: Span, context_lines: int, limits: Lookup) -> Match:
-    first = max(span.first - context_lines, 0)
-    content = "\n".join(line.removesuffix("\r") for line in lines[first : span.last + 1 + context_lines])
-    return Match(
-        path=path,
-        match_line_number=span.first + 1,
-        content_start_line_number=first + 1,
-        content=middle_truncate(content, limits.max_match_tokens),
-        matched_queries=span.queries,
-    )
+            first = max(span.first - context_lines, 0)
+            content = lines.between(first, span.last + context_lines)
+            yield Match(
+                path=path,
+                match_line_number=span.first + 1,
+                content_start_line_number=first + 1,
+                content=middle_truncate(content, limits.max_match_tokens),
+                matched_queries=span.queries,
+            )
 
 
 def _texts(walk: Walk, root: Path, path: str | None, limits: Lookup) -> Iterator[tuple[str, str]]:
