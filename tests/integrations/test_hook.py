@@ -203,6 +203,21 @@ def test_a_pass_is_started_beside_the_session_once_at_a_time(home: Path) -> None
         assert db.execute("SELECT count(*) FROM passes").fetchone() == (1,)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="waiting for a detached process needs a subreaper")
+def test_an_agent_that_does_not_listen_gets_its_pass_all_the_same(home: Path) -> None:
+    (home / "pass.stamp").unlink()
+    listens, nobody = os.pipe()
+    os.close(listens)
+    command = [sys.executable, "-c", AND_ITS_PASS, "codex", "session-start"]
+    environ = {"HOME": str(home.parent), "PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src")}
+    event = json.dumps({"session_id": THREAD, "transcript_path": __file__}).encode()
+    done = subprocess.run(command, env=environ, input=event, stdout=nobody, stderr=subprocess.PIPE, timeout=60)
+    os.close(nobody)
+    assert done.returncode == 0 and done.stderr == b""
+    assert "BrokenPipeError" in (home / "hook.log").read_text()
+    assert (home / "pass.stamp").exists() and not (home / "sessions.jsonl").exists()
+
+
 def test_a_damaged_database_is_the_passes_affair(home: Path) -> None:
     (home / "pass.stamp").unlink()
     (home / "state.sqlite3").write_bytes(b"not a database" * 1000)

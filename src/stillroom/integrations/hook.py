@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         if asked is None:
             return 0
         agent, name, chosen = asked
-        home = chosen or home
+        home = os.path.abspath(chosen) if chosen else home  # noqa: PTH100
         _serve(home, read_event(agent, name))
     except Exception as error:  # noqa: BLE001 - the outermost guard: the session goes on, whatever this was
         log_failure(home, f"{called}: {type(error).__name__}: {error}")
@@ -52,10 +52,12 @@ def _serve(home: str, event: Event) -> None:
         return
     if _is_memory_worker(home, event.cwd):
         return
-    if event.name == "session-start" and _wants_memory(home, event):
-        _tell(home, event)
-    if not _is_ephemeral(event):
-        start_pass(home, event.thread_id)
+    try:
+        if event.name == "session-start" and _wants_memory(home, event):
+            _tell(home, event)
+    finally:  # a pass may be what mends it
+        if not _is_ephemeral(event):
+            start_pass(home, event.thread_id)
 
 
 def _tell(home: str, event: Event) -> None:
