@@ -111,8 +111,8 @@ def _hook_block(event: str, handler: dict[str, Any]) -> str:
 
 
 def _with_block(text: str, block: str) -> str:
-    if not text.strip():
-        return text + block.lstrip("\n")
+    if not text:
+        return block.lstrip("\n")
     newline = _newline(text)
     end = "" if text.endswith("\n") else newline
     return text + end + block.replace("\n", newline)
