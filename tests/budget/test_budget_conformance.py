@@ -373,14 +373,33 @@ def test_a_new_window_and_a_rollback_restate_what_is_left(new_budget: NewBudget)
     assert told(budget, "root", "w2") == 70
 
 
-def test_without_context_start_only_thresholds_are_told(new_budget: NewBudget) -> None:
+def test_without_context_start_each_threshold_is_told_once(new_budget: NewBudget) -> None:
+    """As the released Codex does it: `tests/interop/test_codex_budget.py`."""
     budget = new_budget(**CODEX, reminder_at_context_start=False)
     assert told(budget, "root") is None
     budget.record_usage("root", spend(30))
     assert told(budget, "root") == 70
     assert told(budget, "child") == 70
+    assert told(budget, "root", "w2") is None
+    budget.record_usage("root", spend(25))
+    assert told(budget, "root", "w2") == 45
+    budget.rearm_reminder("root")
+    assert told(budget, "root", "w2") == 45
+
+
+def test_a_limit_that_need_not_be_whole_is_told_with_its_fraction(new_budget: NewBudget) -> None:
+    budget = new_budget(limit_budget=2.5, reminder_at_remaining_tokens=(1,))
+    first = budget.pending_reminder("root", "w1")
+    assert first is not None
+    assert "have 2.5 weighted" in first.text
+    budget.mark_reminder_delivered(first)
+    budget.record_usage("root", Usage(), units=1.2)
     assert told(budget, "root") is None
-    assert told(budget, "root", "w2") == 70
+    budget.record_usage("root", Usage(), units=1.0)
+    second = budget.pending_reminder("root", "w1")
+    assert second is not None
+    assert "have 0.3 weighted" in second.text
+    assert aborted(lambda: budget.record_usage("root", Usage(), units=0.3)).used == 2.5
 
 
 def test_an_interval_instead_of_the_list(new_budget: NewBudget) -> None:

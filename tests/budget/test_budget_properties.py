@@ -203,9 +203,9 @@ class TwoLedgers(RuleBasedStateMachine):
     def insert_reminder(self, thread: str, window: str, is_cancelled: bool) -> None:
         reminder = self.both(lambda budget: budget.pending_reminder(thread, window))
         last_window, last_index = self.told.get(thread, ("", -1))
-        if window == last_window:
+        if window == last_window or not self.config.reminder_at_context_start:
             assert reminder is None or reminder.index > last_index
-        elif self.config.reminder_at_context_start:
+        else:
             assert reminder is not None
         if isinstance(reminder, Reminder) and not is_cancelled:
             self.both(lambda budget: budget.mark_reminder_delivered(reminder))

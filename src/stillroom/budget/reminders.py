@@ -1,7 +1,8 @@
 """When an agent is told what is left, and in which words.
 
-A reminder is due once for every threshold in every context window of a thread. It counts as delivered only when it
-stands in the history: an insertion that was cancelled is tried again.
+A reminder is due once for every threshold in every context window of a thread, or with `reminder_at_context_start`
+switched off once for every threshold. It counts as delivered only when it stands in the history: an insertion that was
+cancelled is tried again.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class Reminder(msgspec.Struct, frozen=True, kw_only=True):
     window_id: str
     #: How many thresholds are reached.
     index: int
-    #: Whole weighted tokens.
-    remaining_tokens: int
+    #: Weighted tokens, rounded down; where the limit is a `limit_budget`, with their fraction.
+    remaining_tokens: float
 
     @property
     def role(self) -> Literal["developer"]:
@@ -40,9 +41,10 @@ class Reminder(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The fragment, byte for byte as Codex writes it."""
+        remaining = f"{self.remaining_tokens:.6f}".rstrip("0").rstrip(".")
         return (
             "<rollout_budget>\n"
-            f"You have {self.remaining_tokens} weighted tokens left in the shared session token budget.\n"
+            f"You have {remaining} weighted tokens left in the shared session token budget.\n"
             "</rollout_budget>"
         )
 
@@ -51,19 +53,15 @@ def due_reminder(
     config: RolloutBudgetConfig, *, thread_id: str, window_id: str, remaining_units: int, delivered: Delivery | None
 ) -> Reminder | None:
     """The reminder that this thread has to be given now, if any. `remaining_units` may be below zero."""
-    index = _index(config, remaining_units)
-    if delivered and delivered.window_id == window_id:
+    shown = _shown(config, remaining_units)
+    index = _index(config, remaining_units, shown)
+    if delivered and (delivered.window_id == window_id or not config.reminder_at_context_start):
         due = index > delivered.index
     else:
         due = config.reminder_at_context_start or index > 0
     if not due:
         return None
-    return Reminder(
-        thread_id=thread_id,
-        window_id=window_id,
-        index=index,
-        remaining_tokens=max(remaining_units, 0) // PER_TOKEN,
-    )
+    return Reminder(thread_id=thread_id, window_id=window_id, index=index, remaining_tokens=shown)
 
 
 def after_delivery(reminder: Reminder, *, delivered: Delivery | None) -> Delivery:
@@ -73,9 +71,13 @@ def after_delivery(reminder: Reminder, *, delivered: Delivery | None) -> Deliver
     return Delivery(reminder.window_id, reminder.index)
 
 
-def _index(config: RolloutBudgetConfig, remaining_units: int) -> int:
+def _shown(config: RolloutBudgetConfig, remaining_units: int) -> float:
+    left = max(remaining_units, 0)
+    return left // PER_TOKEN if config.limit_budget is None else left / PER_TOKEN
+
+
+def _index(config: RolloutBudgetConfig, remaining_units: int, shown: float) -> int:
     if config.reminder_interval_tokens:
         return (units_of(config.limit) - remaining_units) // units_of(config.reminder_interval_tokens)
-    # Codex compares what it shows, which is rounded down and never below zero.
-    shown = max(remaining_units, 0) // PER_TOKEN
+    # Thresholds are compared with what is shown, as Codex does.
     return sum(shown <= threshold for threshold in config.reminder_at_remaining_tokens or ())
