@@ -116,6 +116,8 @@ def _work(
         if not dry_run and not plan.refused and (result["files"] or _is_ours_to_note(plan)):
             result.update(_written(plan, settings, out, removing=removing, ask=ask and bool(result["files"])))
         results.append(result)
+    if chosen and not (removing or dry_run or (settings.root / "memory_summary.md").exists()):
+        out.say("there is no memory yet: `stillroom run --backfill` distils the sessions that you already have")
     if json:
         print(json_module.dumps({"agents": results}, indent=2))
     return 1 if any(result["error"] for result in results) else 0
