@@ -49,14 +49,12 @@ def after(wish: Wish, choice: Wish) -> Wish:
 def _offer(turn: Turn, before: Turn, opening: str) -> str:
     """What a yes takes: the proposal, the answer to what the user had asked, or a choice that they are glad of."""
     offered = referents.proposal(before)
-    if offered and kinds.numbers(opening) - kinds.numbers(offered):
-        # "ok, leave it at 20" is no yes to thirty.
-        return ""
     if not offered and any(cues.has("deliberation", q, before.spoken) for q in asked_by_user(before)):
         offered = referents.answer(before)
     if not offered and cues.has("endorsed", turn.text[:120], turn.spoken):
         offered = referents.settled(before)
-    return offered
+    # "ok, leave it at 20" is no yes to thirty.
+    return "" if kinds.numbers(opening) - kinds.numbers(offered) else offered
 
 
 def _taken(turn: Turn, quote: str, offered: str, wanted: str) -> Wish:
