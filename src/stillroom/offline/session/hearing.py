@@ -37,6 +37,7 @@ def listen(turns: list[Turn]) -> Heard:
     turned_down: list[tuple[int, frozenset[str]]] = []
     taken_back, put_over = overwritten.find(turns)
     given = settings.find(turns, taken_back)
+    given_in = settings.by_turn(given)
     for turn in turns:
         before = turns[turn.number - 1] if turn.number else None
         if before is not None:
@@ -49,7 +50,7 @@ def listen(turns: list[Turn]) -> Heard:
                 contradicted.add(before.number)
         for wish in wishes_of(turn, before):
             target = None
-            if not settings.tells(wish, given):
+            if not settings.tells(wish, given_in):
                 target = next((i for i in range(len(wishes) - 1, -1, -1) if amends(wish, wishes[i])), None)
             if target is not None and values.stands_alone(wish, wishes[target], put_over):
                 target = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from stillroom.offline import cues
 from stillroom.offline.session import kinds
@@ -56,9 +57,10 @@ def find(turns: Sequence[Turn], undone: Collection[int]) -> list[Setting]:
                 continue
             for edit in run.edits:
                 added, removed = _lines(edit)
-                for place in [place for place in latest if place[0] == edit.path]:
-                    index = latest[place]
-                    found[index] = _after(found[index], turn.number, added, removed)
+                for key in {key for key, _ in removed}:
+                    index = latest.get((edit.path, key))
+                    if index is not None:
+                        found[index] = _after(found[index], turn.number, added, removed)
                 for key, line in added:
                     values = _values(line) - {v for k, old in removed if k == key for v in _values(old)}
                     match = next(((i, said) for i, said, forms in given if forms & values), None)
@@ -101,12 +103,21 @@ def speaks_of(text: str, turn: int, values: Sequence[Dead]) -> bool:
     return any(d.turn == turn and d.value in numbers for d in values)
 
 
+def by_turn(settings: Sequence[Setting]) -> dict[int, list[Setting]]:
+    """The settings of each turn."""
+    found: dict[int, list[Setting]] = {}
+    for setting in settings:
+        found.setdefault(setting.turn, []).append(setting)
+    return found
+
+
 def apply(wishes: list[Wish], settings: Sequence[Setting], turns: Sequence[Turn]) -> list[Wish]:
     """`wishes` without those whose every value was written over; a value that no wish tells of becomes one."""
     kept: list[Wish] = []
     heirs: dict[int, str] = {}
+    given = by_turn(settings)
     for wish in wishes:
-        quote, heir = _living(wish, settings, turns[wish.turn])
+        quote, heir = _living(wish, given.get(wish.turn, []), turns[wish.turn])
         if heir is not None:
             heirs[heir] = wish.quote
         if quote:
@@ -123,9 +134,10 @@ def apply(wishes: list[Wish], settings: Sequence[Setting], turns: Sequence[Turn]
     ]
 
 
-def tells(wish: Wish, settings: Sequence[Setting]) -> bool:
+def tells(wish: Wish, given: dict[int, list[Setting]]) -> bool:
     """Whether `wish` gave a value that a line holds: then the line says what it is the value of."""
-    return any(s.turn == wish.turn and s.said in kinds.numbers(wish.quote) for s in settings)
+    numbers = kinds.numbers(wish.quote)
+    return any(setting.said in numbers for setting in given.get(wish.turn, ()))
 
 
 def _living(wish: Wish, settings: Sequence[Setting], turn: Turn) -> tuple[str, int | None]:
@@ -134,7 +146,7 @@ def _living(wish: Wish, settings: Sequence[Setting], turn: Turn) -> tuple[str, i
         return wish.quote, None
     quote, heir = wish.quote, None
     for index, sentence in enumerate(turn.sentences):
-        own = [s for s in settings if s.turn == turn.number and s.sentence == index]
+        own = [s for s in settings if s.sentence == index]
         if own and sentence in quote and all(s.heir is not None for s in own):
             quote = quote.replace(sentence, "", 1).strip()
             heir = own[-1].heir
@@ -186,10 +198,11 @@ def _key(line: str) -> str:
     return match[1] if match else _NUMBER.sub("0", line)
 
 
-def _values(line: str) -> set[float]:
+@lru_cache(maxsize=2048)
+def _values(line: str) -> frozenset[float]:
     """The numbers of a line, and what a product of them comes to ("9 * 60")."""
     found = [_value(m[0]) for m in _NUMBER.finditer(re.sub(r"(?<=\d)[a-zA-Z]+", " ", line))]
-    return {round(v, 6) for v in found} if len(found) < 12 else set()
+    return frozenset(round(v, 6) for v in found) if len(found) < 12 else frozenset()
 
 
 def _value(number: str) -> float:
