@@ -69,6 +69,10 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     min_rollout_idle_hours: int = 6
     #: With less of a quota left no model is called.
     min_rate_limit_remaining_percent: int = 25
+    #: Output and uncached input tokens of one pass, at most; a usual one uses one or two million. `0` sends nothing.
+    max_weighted_tokens_per_run: int = 5_000_000
+    #: The same of all passes of a day (UTC): four that ran away.
+    max_weighted_tokens_per_day: int = 20_000_000
     #: Who extracts: `offline`, or `provider:model`.
     extract_model: str = OFFLINE
     #: Who consolidates: `offline`, or `provider:model`.
@@ -102,6 +106,8 @@ _CLAMPS: dict[str, tuple[int, int]] = {
     "min_rollout_idle_hours": (1, 48),
     "min_rate_limit_remaining_percent": (0, 100),
     "summary_token_limit": (100, 20_000),
+    "max_weighted_tokens_per_run": (0, 4 * 10**12),
+    "max_weighted_tokens_per_day": (0, 4 * 10**12),
     "extract_concurrency": (1, 64),
     "consolidation_concurrency": (1, 16),
 }

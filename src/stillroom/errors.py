@@ -21,6 +21,7 @@
     ├── BudgetError             the ledger of a session tree
     │   ├── TurnAborted         it is used up (`stillroom.budget.outcome`, with why)
     │   ├── InvalidUsage        a count that can't be charged
+    │   ├── SpendingCapped      the pipeline's own cap of a pass or a day is reached
     │   └── ReservationSettled  the same reservation was settled before
     ├── JailError               the sandbox of the consolidation agent
     │   └── JailUnavailable     the asked level can't be had on this machine
@@ -124,6 +125,10 @@ class BudgetError(StillroomError):
 
 class InvalidUsage(BudgetError):
     """A count of tokens can't be charged; nothing was."""
+
+
+class SpendingCapped(BudgetError):
+    """The pipeline may send nothing more in this pass, or today; nothing was sent."""
 
 
 class ReservationSettled(BudgetError):

@@ -17,7 +17,7 @@ import msgspec
 
 from stillroom import telemetry
 from stillroom.clock import Clock, SystemClock
-from stillroom.config import Settings
+from stillroom.config import OFFLINE, Settings
 from stillroom.consolidate.job import consent
 from stillroom.consolidate.outcome import Failed, Phase2Report
 from stillroom.consolidate.run import run_phase2
@@ -25,7 +25,7 @@ from stillroom.errors import StillroomError, StoreError, WorkspaceError
 from stillroom.extract.guard import Guard, GuardDecision, default_guard
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
-from stillroom.models import check_model
+from stillroom.models import Allowance, AllowanceReport, check_model
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.preparing import RecallReport, prepare_recall
 from stillroom.recall.usage import UsageReport, count_usage
@@ -81,6 +81,8 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     extract: Phase1Report | None = None
     consolidate: Phase2Report | None = None
     recall: RecallReport | None = None
+    #: What was spent on models, where there are any, and whether a cap stopped it.
+    spending: AllowanceReport | None = None
     #: What is above was done all the same.
     stopped: Stopped | None = None
 
@@ -166,7 +168,8 @@ async def _pass(
         if not decision.allowed:
             telemetry.count("memory.startup", status="skipped_rate_limit")
             return report
-        # 5. Extract.
+        # 5. Extract, within what may be spent.
+        allowance = Allowance(settings.memories, spent_since=store.spent_since, clock=clock)
         extracted = await run_phase1(
             settings,
             store,
@@ -176,18 +179,32 @@ async def _pass(
             backfill=options.backfill,
             max_threads=options.max_threads,
             cwd=options.cwd,
+            allowance=allowance,
             on_progress=on_progress,
         )
-        report = put(report, extract=extracted)
+        report = put(report, extract=extracted, spending=await _spending(settings, allowance))
         # 6. Consolidate.
         consolidated = await run_phase2(
-            settings, store, clock, worker_id=worker_id, adopt=options.adopt, on_progress=on_progress
+            settings,
+            store,
+            clock,
+            worker_id=worker_id,
+            adopt=options.adopt,
+            allowance=allowance,
+            on_progress=on_progress,
         )
-        report = put(report, consolidate=consolidated)
+        report = put(report, consolidate=consolidated, spending=await _spending(settings, allowance))
         # 7. Have ready what the next session is told.
         return put(report, recall=await asyncio.to_thread(prepare_recall, settings, store, clock))
     except (StoreError, WorkspaceError, OSError) as error:
         return _stopped(report, error)
+
+
+async def _spending(settings: Settings, allowance: Allowance) -> AllowanceReport | None:
+    """Nothing to tell where both phases are done by rules."""
+    if {settings.memories.extract_model, settings.memories.consolidation_model} == {OFFLINE}:
+        return None
+    return await asyncio.to_thread(allowance.report)
 
 
 async def _count_usage(settings: Settings, store: Store, clock: Clock, listener: ProgressListener) -> UsageReport:

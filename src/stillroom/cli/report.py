@@ -13,6 +13,7 @@ from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
 from stillroom.extract.outcome import Failed as ThreadFailed
 from stillroom.extract.outcome import Phase1Report
+from stillroom.models import AllowanceReport
 from stillroom.pipeline import PipelineReport
 from stillroom.recall.usage import UsageReport
 from stillroom.spending import Usage
@@ -75,6 +76,8 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
         yield from _phase1(report.extract)
         if told := _left(report.extract.left, settings):
             yield None, f"left          {told}"
+    if report.spending:
+        yield from _spending(report.spending)
     if report.consolidate:
         yield from _phase2(report.consolidate, settings)
     if report.recall and report.recall.nothing and not _is_empty(report.consolidate):
@@ -122,6 +125,8 @@ def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
     yield from _tokens(report.usage)
     if report.read.long_lines:
         yield None, f"              {report.read.long_lines:,} long lines cut by {report.read.cut_bytes:,} bytes"
+    if report.capped:
+        yield "yellow", f"              {report.capped:,} left to a later pass: no more may be spent"
     failures = Counter(outcome.reason for outcome in report.outcomes if isinstance(outcome, ThreadFailed))
     for reason, count in failures.most_common(_FAILURES_TOLD):
         yield "red", f"              {count:,} failed: {reason}"
@@ -130,6 +135,14 @@ def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
 def _tokens(usage: Usage | None) -> Iterator[tuple[str | None, str]]:
     if usage:
         yield None, f"              {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+
+
+def _spending(spending: AllowanceReport) -> Iterator[tuple[str | None, str]]:
+    if spending.run_tokens:
+        day = f"today {spending.day_tokens:,} of {spending.day_cap:,}"
+        yield None, f"spent         {spending.run_tokens:,} of {spending.run_cap:,} weighted tokens, {day}"
+    if spending.reached:
+        yield "bold yellow", f"capped        {spending.reason}: nothing more is sent"
 
 
 def _left(left: ThreadsLeft, settings: Settings) -> str:

@@ -23,7 +23,7 @@ from stillroom.spending import Usage
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-StopKind = Literal["requests", "tool_calls", "tokens", "time", "no_progress", "repeated_calls"]
+StopKind = Literal["requests", "tool_calls", "tokens", "spending", "time", "no_progress", "repeated_calls"]
 
 
 class AgentCompleted(msgspec.Struct, frozen=True, kw_only=True, tag_field="ended", tag="completed"):

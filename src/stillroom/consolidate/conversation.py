@@ -19,7 +19,7 @@ from stillroom.consolidate.agent import AgentCompleted, AgentFailed, AgentOutcom
 from stillroom.consolidate.history import keep_within
 from stillroom.consolidate.prompt import AgentPrompt, corrections_prompt
 from stillroom.consolidate.tools import TOOLS
-from stillroom.errors import ModelError
+from stillroom.errors import ModelError, SpendingCapped
 from stillroom.sandbox import ToolResult, Worker
 from stillroom.spending import Usage
 
@@ -101,6 +101,8 @@ class Conversation:
         except exceptions.UsageLimitExceeded as error:
             kind: StopKind = "requests" if self._spent.requests >= limits.max_requests else "tokens"
             return AgentStopped(kind=kind, reason=str(error)[:_MAX_SAID_CHARS])
+        except SpendingCapped as capped:
+            return AgentStopped(kind="spending", reason=str(capped))
         except (exceptions.AgentRunError, exceptions.UserError, ModelError) as error:
             return AgentFailed(reason=f"{type(error).__name__}: {error}"[:_MAX_SAID_CHARS])
 

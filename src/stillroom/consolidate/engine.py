@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.models import open_agent_model
+from stillroom.models import Allowance, open_agent_model
 from stillroom.rollouts.redact import redact
 from stillroom.spending import Usage
 from stillroom.store import Store
@@ -45,13 +45,15 @@ class Consolidator(Protocol):
         ...
 
 
-def open_consolidator(settings: Settings, store: Store, clock: Clock) -> Consolidator:
+def open_consolidator(
+    settings: Settings, store: Store, clock: Clock, *, allowance: Allowance | None = None
+) -> Consolidator:
     """The consolidator that the settings name. Raises `ConfigError` or `JailUnavailable`; starts nothing yet."""
     if settings.memories.consolidation_model == OFFLINE:
         return RulesConsolidator(settings, clock)
     from stillroom.sandbox import choose
 
-    return AgentConsolidator(settings, store, clock, jail=choose(settings.memories.jail))
+    return AgentConsolidator(settings, store, clock, jail=choose(settings.memories.jail), allowance=allowance)
 
 
 class RulesConsolidator:
@@ -74,11 +76,14 @@ class RulesConsolidator:
 class AgentConsolidator:
     """One agent whose tools run in a jail."""
 
-    def __init__(self, settings: Settings, store: Store, clock: Clock, *, jail: Jail) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, clock: Clock, *, jail: Jail, allowance: Allowance | None
+    ) -> None:
         self.engine = settings.memories.consolidation_model
         self.jail: str | None = jail.level
         self.usage: Usage | None = None
         self._settings, self._store, self._clock, self._jail = settings, store, clock, jail
+        self._allowance = allowance
 
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
         from stillroom.consolidate.agent import AgentCompleted, run_agent
@@ -92,6 +97,7 @@ class AgentConsolidator:
             ledger=self._store,
             clock=self._clock,
             redact=lambda text: redact(text, style=memories.redaction),
+            allowance=self._allowance,
         )
         telemetry.count("memory.phase2", status="agent_spawned")
         async with model:  # its connections end with the run

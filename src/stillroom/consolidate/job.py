@@ -13,6 +13,7 @@ from stillroom.config import Settings
 from stillroom.consolidate.engine import Check, Consolidator, ConsolidatorStopped, open_consolidator
 from stillroom.consolidate.outcome import Failed, FailureStatus
 from stillroom.errors import InvalidArtifacts, MemoriesFound, StillroomError, StoreError
+from stillroom.models import Allowance
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
@@ -63,10 +64,17 @@ class Job:
     """The claim, and what it is worked with."""
 
     def __init__(
-        self, settings: Settings, store: Store, clock: Clock, claim: ConsolidationClaim, checkpoint: Checkpoint
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        claim: ConsolidationClaim,
+        checkpoint: Checkpoint,
+        *,
+        allowance: Allowance | None,
     ) -> None:
         self.settings, self.store, self.clock = settings, store, clock
-        self.claim, self.checkpoint = claim, checkpoint
+        self.claim, self.checkpoint, self.allowance = claim, checkpoint, allowance
         self.limits = settings.stage_two
         #: git could not do something: read the whole history before it is used again.
         self.doubts_history = False
@@ -106,7 +114,7 @@ class Job:
         return noted
 
     def configure(self) -> Consolidator:
-        self.consolidator = open_consolidator(self.settings, self.store, self.clock)
+        self.consolidator = open_consolidator(self.settings, self.store, self.clock, allowance=self.allowance)
         return self.consolidator
 
     def select(self) -> Selection:

@@ -19,6 +19,7 @@ from stillroom.consolidate.lease import run_under_lease
 from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
 from stillroom.errors import HistoryError, StoreError
 from stillroom.handover import take
+from stillroom.models import Allowance
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.store import Store
 from stillroom.store.records import (
@@ -51,6 +52,7 @@ async def run_phase2(
     *,
     worker_id: str,
     adopt: bool = False,
+    allowance: Allowance | None = None,
     on_progress: ProgressListener = silent,
     checkpoint: Checkpoint = nothing,
 ) -> Phase2Report:
@@ -76,7 +78,7 @@ async def run_phase2(
         return _counted(_skipped(claim))
     telemetry.count("memory.phase2", status="claimed")
     on_progress(Progress(stage="consolidate", done=0, total=1))
-    job = Job(settings, store, clock, claim, checkpoint)
+    job = Job(settings, store, clock, claim, checkpoint, allowance=allowance)
     report: Phase2Report
     try:
         try:

@@ -17,7 +17,14 @@ from stillroom.extract.outcome import ReadTotals
 from stillroom.extract.prompt import input_prompt, system_prompt
 from stillroom.extract.reading import ReadEvents, ReadText, read_text, read_thread_events, rollout_token_limit
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, parse_reply
-from stillroom.models import RateLimitSink, StructuredModel, StructuredReply, StructuredRequest, open_structured
+from stillroom.models import (
+    Allowance,
+    RateLimitSink,
+    StructuredModel,
+    StructuredReply,
+    StructuredRequest,
+    open_structured,
+)
 from stillroom.rollouts.redact import redact as redact_text
 from stillroom.spending import Usage
 from stillroom.store import Store
@@ -46,7 +53,7 @@ class Opened:
 
     read: ReadTotals
     memory_mode: MemoryMode | None  #: what the session's own later metadata says
-    extract: Callable[[], Awaitable[Extracted]]  #: raises `RolloutError` or `ModelError`
+    extract: Callable[[], Awaitable[Extracted]]  #: raises `RolloutError`, `ModelError`, `SpendingCapped`
 
 
 class Engine(Protocol):
@@ -67,13 +74,15 @@ def redactor(settings: Settings) -> Redact:
     return lambda text: redact_text(text, style=style)
 
 
-def open_engine(settings: Settings, store: Store, clock: Clock) -> Engine:
+def open_engine(settings: Settings, store: Store, clock: Clock, *, allowance: Allowance | None = None) -> Engine:
     """The engine that the settings name. Raises `ConfigError`."""
     name, redact = settings.memories.extract_model, redactor(settings)
     if name == OFFLINE:
         return RulesEngine(settings, redact=redact)
     limits = RateLimitSink()
-    model = open_structured(name, settings, ledger=store, clock=clock, redact=redact, rate_limits=limits)
+    model = open_structured(
+        name, settings, ledger=store, clock=clock, redact=redact, rate_limits=limits, allowance=allowance
+    )
     return ModelEngine(settings, model, redact=redact, store=store, clock=clock, rate_limits=limits)
 
 

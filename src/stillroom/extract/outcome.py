@@ -60,6 +60,13 @@ class LostLease(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", 
     thread_id: str
 
 
+class Capped(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="capped"):
+    """Nothing more may be spent: handed back with all its retries, for a later pass."""
+
+    thread_id: str
+    reason: str
+
+
 class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="skipped"):
     """The session itself says that it must not be remembered."""
 
@@ -67,7 +74,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", ta
     reason: str
 
 
-ThreadOutcome = WithOutput | NoOutput | Failed | LostLease | Skipped
+ThreadOutcome = WithOutput | NoOutput | Failed | LostLease | Skipped | Capped
 
 
 class Phase1Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +87,8 @@ class Phase1Report(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     lost_lease: int = 0
     skipped: int = 0
+    #: Left to a later pass, because this one, or today's, may spend nothing more.
+    capped: int = 0
     #: Of the calls whose answers were used; the spending table has all calls. None: no model was called.
     usage: Usage | None = None
     read: ReadTotals = ReadTotals()
@@ -100,6 +109,7 @@ def make_report(outcomes: Sequence[ThreadOutcome], *, engine: str, duration_ms: 
         failed=_count(outcomes, Failed),
         lost_lease=_count(outcomes, LostLease),
         skipped=_count(outcomes, Skipped),
+        capped=_count(outcomes, Capped),
         usage=add_usages([outcome.usage for outcome in done if outcome.usage is not None]),
         read=sum((outcome.read for outcome in done), ReadTotals()),
         duration_ms=duration_ms,

@@ -12,8 +12,9 @@ from stillroom.config import Settings
 from stillroom.extract.claiming import claim_rounds
 from stillroom.extract.engine import Engine, open_engine
 from stillroom.extract.leases import Leases
-from stillroom.extract.outcome import LostLease, Phase1Report, ThreadOutcome, make_report
-from stillroom.extract.thread_job import extract_thread
+from stillroom.extract.outcome import Capped, LostLease, Phase1Report, ThreadOutcome, make_report
+from stillroom.extract.thread_job import extract_thread, hand_back
+from stillroom.models import Allowance
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
@@ -32,6 +33,7 @@ async def run_phase1(
     max_threads: int | None = None,
     cwd: str | None = None,
     engine: Engine | None = None,
+    allowance: Allowance | None = None,
     on_progress: ProgressListener = silent,
 ) -> Phase1Report:
     """Extract what is finished and new, and report how each thread ended.
@@ -56,9 +58,11 @@ async def run_phase1(
             with Leases(store, settings.stage_one, claims) as leases:
                 # 2. Open the engine, now that there is something to do: the rules, or one model for all threads.
                 if engine is None:
-                    engine = await asyncio.to_thread(open_engine, settings, store, clock)
+                    engine = await asyncio.to_thread(open_engine, settings, store, clock, allowance=allowance)
                 # 3. Extract some at a time, under a heartbeat; one that fails fails alone.
                 await _extract_round(settings, store, engine, claims, leases, outcomes, on_progress)
+            if any(isinstance(outcome, Capped) for outcome in outcomes):
+                break
     finally:
         # 4. Let go of the model; what it said of its limits is kept for the next pass.
         if engine is not None:
@@ -90,15 +94,22 @@ async def _extract_round(
     turns = asyncio.Semaphore(settings.memories.extract_concurrency)
     total = len(outcomes) + len(claims)
     on_progress(Progress(stage="extract", done=len(outcomes), total=total))
+    capped: list[str] = []
 
     async def work(claim: Stage1Claim) -> None:
+        outcome: ThreadOutcome
         try:
             async with turns:
-                outcome = await extract_thread(claim, settings=settings, store=store, engine=engine, leases=leases)
+                if capped:  # not even read: that takes seconds for a long session
+                    outcome = await hand_back(claim, capped[0], store=store, leases=leases)
+                else:
+                    outcome = await extract_thread(claim, settings=settings, store=store, engine=engine, leases=leases)
         except asyncio.CancelledError:
             if not leases.is_lost(claim):
                 raise
             outcome = LostLease(thread_id=claim.thread_id)
+        if isinstance(outcome, Capped):
+            capped.append(outcome.reason)
         outcomes.append(outcome)
         on_progress(Progress(stage="extract", done=len(outcomes), total=total))
 

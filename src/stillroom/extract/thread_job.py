@@ -9,10 +9,10 @@ from typing import assert_never
 import msgspec
 
 from stillroom.config import Settings
-from stillroom.errors import ModelError, RolloutError, StillroomError
+from stillroom.errors import ModelError, RolloutError, SpendingCapped, StillroomError
 from stillroom.extract.engine import Engine, Extracted, Opened, redactor
 from stillroom.extract.leases import Leases
-from stillroom.extract.outcome import Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
+from stillroom.extract.outcome import Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
 from stillroom.thread import MemoryMode, Thread
@@ -26,6 +26,8 @@ async def extract_thread(
     """Never raises but for cancellation."""
     try:
         return await _extract(claim, store=store, engine=engine, leases=leases)
+    except SpendingCapped as capped:
+        return await hand_back(claim, str(capped), store=store, leases=leases)
     except (RolloutError, ModelError) as error:
         reason = str(error)
     except StillroomError as error:
@@ -34,6 +36,16 @@ async def extract_thread(
         _log.exception("thread %s could not be extracted", claim.thread_id)
         reason = f"{type(error).__name__}: {error}"
     return await _fail(claim, redactor(settings)(reason), settings=settings, store=store, leases=leases)
+
+
+async def hand_back(claim: Stage1Claim, reason: str, *, store: Store, leases: Leases) -> Capped:
+    """Leave the thread to a later pass, as if it had not been claimed."""
+    try:
+        await asyncio.to_thread(store.release_stage1, claim)
+    except StillroomError as error:
+        _log.warning("thread %s could not be handed back: %s", claim.thread_id, error)
+    leases.done(claim)
+    return Capped(thread_id=claim.thread_id, reason=reason)
 
 
 async def _extract(claim: Stage1Claim, *, store: Store, engine: Engine, leases: Leases) -> ThreadOutcome:

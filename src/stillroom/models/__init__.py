@@ -8,11 +8,14 @@ directly (`wire`), because importing an SDK costs more than 50 calls; every othe
 `google:…`, `ollama:…`) goes through it (`pydantic`). `docs/decisions/0001-phase-1-speaks-http.md` has the figures.
 """
 
+from stillroom.models.allowance import Allowance, AllowanceReport
 from stillroom.models.door import check_model, open_agent_model, open_structured
 from stillroom.models.rate_limits import RateLimitSink
 from stillroom.models.structured import StructuredModel, StructuredReply, StructuredRequest
 
 __all__ = [
+    "Allowance",
+    "AllowanceReport",
     "RateLimitSink",
     "StructuredModel",
     "StructuredReply",

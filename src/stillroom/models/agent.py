@@ -96,6 +96,7 @@ class RecordingModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """One attempt: what was already shown can't be taken back."""
+        await self._recorder.check()
         started = time.perf_counter()
         settings = self._unstored(model_settings)
         try:

@@ -9,6 +9,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+import msgspec
+
+from stillroom.budget.config import MAX_LIMIT_TOKENS
 from stillroom.clock import Clock
 from stillroom.config import StageOne
 from stillroom.errors import (
@@ -18,6 +21,7 @@ from stillroom.errors import (
     ModelRefused,
     RateLimited,
 )
+from stillroom.models.allowance import Allowance
 from stillroom.spending import CallOutcome, ModelCall, Phase, SpendingLedger, Usage
 
 Redact = Callable[[str], str]
@@ -75,10 +79,19 @@ class Recorder:
     model: str
     phase: Phase
     redact: Redact
+    #: What may be spent; None: as much as is asked for.
+    allowance: Allowance | None = None
+
+    async def check(self) -> None:
+        """Raise `SpendingCapped` if nothing more may be sent. Off the event loop, as `ended`."""
+        if self.allowance is not None:
+            await asyncio.to_thread(self.allowance.check)
 
     async def ended(self, attempt: Attempt, *, started: float, thread_id: str | None) -> None:
         """Record an attempt that ended by itself. Off the event loop: the ledger is a database."""
         call = self._call(attempt, started=started, thread_id=thread_id)
+        if self.allowance is not None:
+            self.allowance.charge(self.phase, call.usage)
         await asyncio.to_thread(self.ledger.record_call, call)
 
     def cancelled(self, *, started: float, thread_id: str | None) -> None:
@@ -102,7 +115,7 @@ class Recorder:
             phase=self.phase,
             model=self.model,
             outcome=outcome,
-            usage=attempt.usage if attempt else Usage(),
+            usage=_counted(attempt.usage) if attempt else Usage(),
             thread_id=thread_id,
             duration_ms=round((time.perf_counter() - started) * 1000),
             cost_usd=attempt.cost_usd if attempt else None,
@@ -110,13 +123,24 @@ class Recorder:
         )
 
 
+def _counted(usage: Usage) -> Usage:
+    """The counts that a provider gave, within what a column can hold; none may hide those of another call."""
+    counts = {name: min(max(int(count), 0), MAX_LIMIT_TOKENS) for name, count in msgspec.structs.asdict(usage).items()}
+    counts["cached_input_tokens"] = min(counts["cached_input_tokens"], counts["input_tokens"])
+    return Usage(**counts)
+
+
 async def call_with_retries(
     send: Callable[[], Awaitable[Attempt]], *, recorder: Recorder, stage: StageOne, thread_id: str | None
 ) -> Answered:
-    """Try until it is answered, refused, or `request_attempts` are used up. Raises the last attempt's `ModelError`."""
+    """Try until it is answered, refused, or `request_attempts` are used up. Raises the last attempt's `ModelError`.
+
+    Raises `SpendingCapped` instead of an attempt that may not be paid for.
+    """
     attempt_no = 0
     while True:
         attempt_no += 1
+        await recorder.check()
         started = time.perf_counter()
         try:
             attempt = await send()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
+from stillroom.models.allowance import Allowance
 from stillroom.models.attempts import Recorder
 from stillroom.models.names import Endpoint, PydanticName, resolve
 from stillroom.models.proxies import Proxy, proxy_for
@@ -30,14 +31,16 @@ def open_structured(
     clock: Clock,
     redact: Redact,
     rate_limits: RateLimitSink | None = None,
+    allowance: Allowance | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> StructuredModel:
     """Open the model of phase 1. Every attempt becomes a row of `ledger`, failed ones too; `redact` cleans errors.
 
-    Raises `ConfigError` when the name can't be used. The caller closes the model.
+    Raises `ConfigError` when the name can't be used; what it opens raises `SpendingCapped` once
+    `allowance` is used up. The caller closes the model.
     """
     resolved = resolve(name, settings, environ)
-    recorder = Recorder(ledger=ledger, clock=clock, model=name, phase="extract", redact=redact)
+    recorder = Recorder(ledger=ledger, clock=clock, model=name, phase="extract", redact=redact, allowance=allowance)
     sink = rate_limits or RateLimitSink()
     match resolved:
         case Endpoint():
@@ -61,15 +64,19 @@ def open_agent_model(
     redact: Redact,
     phase: Phase = "consolidate",
     rate_limits: RateLimitSink | None = None,
+    allowance: Allowance | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Model:
-    """Open the model of an agent: Pydantic AI's own, each of its requests a row of `ledger`, failed ones too."""
+    """Open the model of an agent: Pydantic AI's own, each of its requests a row of `ledger`, failed ones too.
+
+    A request raises `SpendingCapped` when `allowance` is used up.
+    """
     from stillroom.models.agent import RecordingModel
     from stillroom.models.pydantic import open_pydantic
 
     resolved = resolve(name, settings, environ)
     opened = open_pydantic(resolved, settings, rate_limits=rate_limits or RateLimitSink(), clock=clock)
-    recorder = Recorder(ledger=ledger, clock=clock, model=name, phase=phase, redact=redact)
+    recorder = Recorder(ledger=ledger, clock=clock, model=name, phase=phase, redact=redact, allowance=allowance)
     return RecordingModel(opened, recorder=recorder, stage=settings.stage_one)
 
 

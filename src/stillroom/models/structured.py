@@ -45,7 +45,7 @@ class StructuredModel(Protocol):
         ...
 
     async def complete(self, request: StructuredRequest) -> StructuredReply:
-        """Ask once, with retries where the provider is only busy. Raises a `ModelError`."""
+        """Ask once, with retries where the provider is only busy. Raises a `ModelError` or `SpendingCapped`."""
         ...
 
     async def aclose(self) -> None:

@@ -13,7 +13,7 @@ from typing import Self
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
-from stillroom.spending import ModelCall
+from stillroom.spending import ModelCall, Usage
 from stillroom.store import consolidation, folders, leases, ledger, stage1, threads, usage
 from stillroom.store.database import Database
 from stillroom.store.records import (
@@ -389,6 +389,10 @@ class Store:
         """What calls that ended in `[since, until)` used, by day (UTC), phase and model."""
         with self._database.read() as db:
             return ledger.totals(db, since=since, until=until)
+
+    def spent_since(self, since: int) -> list[Usage]:
+        """What all calls that ended since then used, in a few sums."""
+        return [total.usage for total in self.spending(since=since)]
 
     def save_rate_limits(self, provider: str, snapshot_json: bytes, at: int) -> None:
         """Keep what the provider said of its limits, unless something newer is known."""
