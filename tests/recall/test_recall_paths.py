@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -99,33 +101,48 @@ def test_any_text_is_a_path_inside_or_an_error_of_ours(text: str) -> None:
     assert not any(step in ("", ".", "..") or "/" in step or step.startswith(".") for step in steps)
 
 
-def test_a_folder_swapped_for_a_link_between_two_calls_never_shows_what_is_outside(root: Path) -> None:
+@pytest.mark.parametrize(
+    ("ask", "shown"),
+    [
+        (lambda root: [match.content for match in search_memories(root, [SECRET, "# Deploy"]).matches], ["# Deploy"]),
+        (lambda root: [entry.path for entry in list_memories(root, path="skills").entries], ["skills/deploy"]),
+        (lambda root: read_memory(root, "skills/deploy/SKILL.md").content, "# Deploy\n"),
+        (lambda root: read_memory(root, "skills/secret.md").content, None),
+    ],
+)
+def test_a_folder_swapped_for_a_link_between_any_two_system_calls_never_shows_what_is_outside(
+    root: Path, ask: Callable[[Path], object], shown: object
+) -> None:
     inside, aside = root / "skills", root / ".aside"
-    done = threading.Event()
+    (root.parent / "outside" / "deploy").mkdir()
+    (root.parent / "outside" / "deploy" / "SKILL.md").write_text(f"{SECRET}\n", encoding="utf-8")
+    answers, refused = [], 0
+    for swap_at in range(100):
+        before = 0
 
-    def swap() -> None:
-        while not done.is_set():
-            inside.rename(aside)
-            inside.symlink_to(root.parent / "outside")
-            inside.unlink()
-            aside.rename(inside)
+        def swap(frame: FrameType, event: str, called: object, swap_at: int = swap_at) -> None:
+            nonlocal before
+            if event == "c_call" and called in (os.open, os.scandir, os.fstat):
+                if before == swap_at:
+                    inside.rename(aside)
+                    inside.symlink_to(root.parent / "outside")
+                before += 1
 
-    swapper = threading.Thread(target=swap)
-    swapper.start()
-    refused = 0
-    try:
-        for number in range(20_000):
-            if number > 300 and refused > 5:
-                break
-            try:
-                assert not search_memories(root, [SECRET]).matches
-                names = [entry.path for entry in list_memories(root, path="skills").entries]
-                assert names == ["skills/deploy"]
-                content = read_memory(root, "skills/secret.md").content
-                raise AssertionError(content)
-            except (NotFound, PathRefused) as error:
-                refused += isinstance(error, PathRefused)
-    finally:
-        done.set()
-        swapper.join()
-    assert refused, "the link was never met: the test shows nothing"
+        sys.setprofile(swap)
+        try:
+            answers.append(ask(root))
+        except NotFound:
+            pass
+        except PathRefused:
+            refused += 1
+        finally:
+            sys.setprofile(None)
+        if not inside.is_symlink():
+            break
+        inside.unlink()
+        aside.rename(inside)
+    assert before <= swap_at, "there are calls ahead of which nothing was swapped"
+    # A search passes over links.
+    assert (refused == 0) == (shown == ["# Deploy"])
+    assert [answer for answer in answers if answer not in (shown, [])] == []
+    assert (shown in answers) == (shown is not None)
