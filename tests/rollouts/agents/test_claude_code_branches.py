@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from types import FrameType
 
 from claude_code_session import LIMIT, assistant, read, says, talk, user
 
@@ -84,3 +87,30 @@ def test_sessions_that_left_each_other_lose_nothing(tmp_path: Path):
     (tmp_path / SECOND).write_bytes(b"".join([*common, user(4, "C.", under=2)]))
     assert words(tmp_path / FIRST) == ["A.", "a", "B."]
     assert words(tmp_path / SECOND) == ["A.", "a", "C."]
+
+
+def test_a_folder_of_many_sessions_is_looked_at_once(tmp_path: Path):
+    """Every session asks for those that begin with the same prompt; nobody may look at all files for each."""
+    paths = [tmp_path / f"{number:08x}-2222-4333-8444-555555555555.jsonl" for number in range(200)]
+    for number, path in enumerate(paths):
+        path.write_bytes(user(2 * number + 1, "A.") + says(2 * number + 2, "a"))
+    asked = 0
+
+    def count(frame: FrameType, event: str, called: object) -> None:
+        nonlocal asked
+        asked += event == "c_call" and called in (os.open, os.stat)
+
+    sys.setprofile(count)
+    try:
+        assert all(words(path) == ["A.", "a"] for path in paths)
+    finally:
+        sys.setprofile(None)
+    assert asked <= 12 * len(paths)
+
+
+def test_of_many_copies_of_copies_each_holds_only_its_new_part(tmp_path: Path):
+    lines = [record for number in range(1, 101, 2) for record in (user(number, "A."), says(number + 1, "a"))]
+    paths = [tmp_path / f"{(7 * number) % 50:08x}-2222-4333-8444-555555555555.jsonl" for number in range(50)]
+    for number, path in enumerate(paths):
+        path.write_bytes(b"".join(lines[: 2 * number + 2]))
+    assert [words(path) for path in paths] == [["A.", "a"]] * 50

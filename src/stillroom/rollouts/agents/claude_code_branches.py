@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -63,14 +64,16 @@ def inherited(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
     origin = _origin(path)
     if origin is not None:
         return _uuids(origin, max_line_bytes, reading)
-    first = _first_prompt(path)
-    family = [other for other in _siblings(path) if first and _first_prompt(other) == first]
+    family = _family(path, reading)
     if not family:
         return frozenset()
     own = _uuids(path, max_line_bytes, reading)
     taken: set[int] = set()
     for other in family:
-        theirs = _uuids(other, max_line_bytes, reading)
+        try:
+            theirs = _uuids(other, max_line_bytes, reading)
+        except (OSError, RolloutError):  # gone, or nobody's to read
+            continue
         # Of two equal files the one that comes first by its name keeps what both hold.
         if theirs < own or (theirs == own and other.name < path.name):
             taken |= theirs
@@ -97,11 +100,42 @@ def _uuids(path: Path, max_line_bytes: int, reading: Reading) -> frozenset[int]:
     return frozenset(islice(found, reading.remembered_records))
 
 
-def _siblings(path: Path) -> list[Path]:
+def _family(path: Path, reading: Reading) -> list[Path]:
+    """Other sessions of the folder that begin with the same prompt: first those that are a little smaller."""
+    first = _first_prompt(path)
+    if not first:
+        return []
     try:
-        return [other for other in path.parent.iterdir() if _SESSION.fullmatch(other.name) and other.name != path.name]
+        names = _by_first_prompt(path.parent, path.parent.stat().st_mtime_ns).get(first, ())
     except OSError:
         return []
+    at = names.index(path.name) if path.name in names else -1
+    near = [*names[at + 1 :], *reversed(names[: max(at, 0)])]
+    return [path.with_name(name) for name in near[: reading.copies_looked_at]]
+
+
+# A backfill asks it for every session of a folder, and goes from folder to folder.
+@lru_cache(maxsize=1000)
+def _by_first_prompt(folder: Path, mtime_ns: int) -> dict[str, list[str]]:
+    """The names of a folder's sessions, the largest first, by the id of the prompt that they begin with.
+
+    `mtime_ns` is the folder's: a copy is a new name in it, and its origin has begun before.
+    """
+    del mtime_ns
+    with os.scandir(folder) as entries:
+        sizes = {entry.name: _size(entry) for entry in entries if _SESSION.fullmatch(entry.name)}
+    found: dict[str, list[str]] = {}
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        if first := _first_prompt(folder / name):
+            found.setdefault(first, []).append(name)
+    return {first: names for first, names in found.items() if len(names) > 1}
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except OSError:
+        return 0
 
 
 def _origin(path: Path) -> Path | None:
@@ -114,17 +148,6 @@ def _origin(path: Path) -> Path | None:
 
 def _first_prompt(path: Path) -> str:
     """The id of the first user record; "" where there is none in the first bytes."""
-    try:
-        status = path.stat()
-    except OSError:
-        return ""
-    return _read_first_prompt(path, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=20_000)
-def _read_first_prompt(path: Path, size: int, mtime_ns: int) -> str:
-    """A backfill asks it of every file of a folder for every file of the folder."""
-    del size, mtime_ns
     try:
         with open_stored(path) as file:
             while file.tell() < _HEAD_BYTES and (line := file.readline(_HEAD_BYTES)):
