@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 import msgspec
+import re2
 
 from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean, keeps_all_parts
 from stillroom.rollouts.item import Item
@@ -47,6 +48,9 @@ _HEAD = slice(len(_TIMESTAMP))
 _LOOK_BYTES = 18
 _MOST_LINES = frozenset({b'"type":"event_msg"', _ITEM[:_LOOK_BYTES]})
 _BRACE = 0x7D
+# RE2 finds so short a text at twice the speed of `in`, but takes longer to begin.
+_image_tag = re2.compile(IMAGE_TAG)
+_LONG_BYTES = 32 * 1024
 # Python objects take up to fifty times the room of their text.
 _REPAIRED_BYTES = 1024 * 1024
 # A repair takes twenty microseconds. A file that wants more of them than a long session has lines is not worth it.
@@ -170,7 +174,7 @@ class Records:
             joined = b",".join([decode(line).payload for line in lines])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._one_by_one(lines)
-        if MEMORY_TAG in joined or IMAGE_TAG in joined or _utf8(joined) is not joined:
+        if MEMORY_TAG in joined or _shows_image(joined) or _utf8(joined) is not joined:
             return self._one_by_one(lines)
         self.stats.kept += len(lines)
         return joined
@@ -297,6 +301,10 @@ def _is_plain_user(message: re.Match[bytes]) -> bool:
     """True of most of a user's messages that are kept whole if neither tag is in them. Never true of another."""
     line = message.string
     return (message["words"] is not None and _is_one_text(line)) or keeps_all_parts(line)
+
+
+def _shows_image(text: bytes) -> bool:
+    return bool(_image_tag.search(text)) if len(text) > _LONG_BYTES else IMAGE_TAG in text
 
 
 def _is_one_text(line: bytes) -> bool:
