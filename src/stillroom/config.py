@@ -547,10 +547,17 @@ def _parse(path: Path) -> _File:
 
 def _what_is_allowed(problem: str) -> str:
     """The keys of the table, or the values of the key, that a validation error names as `$.table.key`."""
+    problem = problem.replace("$.features.rollout_budget", "$.rollout_budget")
     found = re.search(r"`\$(?:\.(\w+))?(?:\[[^]]*\])?(?:\.(\w+))?`", problem)
     table, key = (found[1], found[2]) if found else (None, None)
-    tables = {"memories": Memories, "providers": Provider, "sources": Source, "features": Features}
-    struct = RolloutBudgetTable if key == "rollout_budget" else tables.get(table or "", _File)
+    tables = {
+        "memories": Memories,
+        "providers": Provider,
+        "sources": Source,
+        "features": Features,
+        "rollout_budget": RolloutBudgetTable,
+    }
+    struct = tables.get(table or "", _File)
     allowed = get_args(get_type_hints(struct).get(key or ""))
     if allowed and all(isinstance(value, str) for value in allowed):
         return f"`{key}` is one of: {', '.join(allowed)}"

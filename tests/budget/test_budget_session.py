@@ -153,3 +153,51 @@ def test_threads_that_charge_at_once_lose_nothing(new_budget: NewBudget) -> None
     for worker in workers:
         worker.join()
     assert budget.status().used == 600
+
+
+def test_threads_that_reserve_at_once_never_overrun_the_limit(new_budget: NewBudget) -> None:
+    budget = new_budget(limit_tokens=200)
+    gate = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        gate.wait()
+        try:
+            while True:
+                with budget.reserve(f"thread-{number}", 9) as held:
+                    held.settle(Usage(output_tokens=9))
+        except TurnAborted:
+            pass
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    status = budget.status()
+    assert status.reserved == 0
+    assert 200 - 4 * 9 <= status.used <= 200
+
+
+def test_a_cancelled_request_gives_back_its_hold_and_is_charged_when_its_usage_comes(new_budget: NewBudget) -> None:
+    budget = new_budget(limit_tokens=100)
+
+    async def main() -> None:
+        began = asyncio.Event()
+        held = budget.reserve("root", 60)
+
+        async def request() -> None:
+            with held:
+                began.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(request())
+        await began.wait()
+        assert budget.status().reserved == 60
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert budget.status().reserved == 0
+        held.settle(Usage(output_tokens=20))
+
+    asyncio.run(main())
+    assert budget.status().used == 20

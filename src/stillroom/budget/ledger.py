@@ -23,7 +23,18 @@ _NO_LIMIT = 2**64
 class _Node:
     """The tree, or a thread of it. Amounts are millionths."""
 
-    __slots__ = ("closing_given", "crossed_by", "delivered", "limit", "own", "parent", "path", "thread_id", "used")
+    __slots__ = (
+        "between",
+        "closing_given",
+        "crossed_by",
+        "delivered",
+        "limit",
+        "own",
+        "parent",
+        "path",
+        "thread_id",
+        "used",
+    )
 
     def __init__(self, thread_id: str | None, *, parent: _Node | None, limit: int) -> None:
         self.thread_id = thread_id
@@ -37,6 +48,8 @@ class _Node:
         self.delivered: Delivery | None = None
         #: From the tree down to this node.
         self.path: tuple[_Node, ...] = (*parent.path, self) if parent else (self,)
+        #: Without these two; empty for most threads.
+        self.between = self.path[1:-1]
 
 
 class _Hold:
@@ -94,8 +107,7 @@ class RolloutBudget:
 
     def record_usage(self, thread_id: str, usage: Usage, *, units: float | None = None) -> float:
         charge = self._weigh(usage) if units is None else provider_units(units)
-        with self._lock:
-            stop = self._charge(self._threads.get(thread_id) or self._node(thread_id), charge)
+        stop = self._charge(thread_id, charge)
         if stop:
             raise TurnAborted(stop)
         return charge / PER_TOKEN
@@ -183,9 +195,7 @@ class RolloutBudget:
 
     def settle_reservation(self, reservation: Reservation, usage: Usage, *, units: float | None = None) -> float:
         charge = self._weigh(usage) if units is None else provider_units(units)
-        with self._lock:
-            self._holds.pop(reservation.reservation_id, None)
-            stop = self._charge(self._node(reservation.thread_id), charge)
+        stop = self._charge(reservation.thread_id, charge, reservation_id=reservation.reservation_id)
         if stop and not reservation.closing:
             raise TurnAborted(stop)
         return charge / PER_TOKEN
@@ -197,6 +207,28 @@ class RolloutBudget:
                 scope = reservation.closing.scope
                 (self._tree if scope is None else self._threads[scope]).closing_given = False
 
+    def _charge(self, thread_id: str, charge: int, *, reservation_id: str | None = None) -> BudgetExceeded | None:
+        """End the hold, add the charge, and say why the turn has to end, in one step."""
+        node = self._threads.get(thread_id) or self._new_node(thread_id)  # nodes are never removed
+        tree = self._tree
+        with self._lock:
+            # Neither a call nor a loop is on the usual way through here: with a GIL threads change only at those, so
+            # that no thread is stopped while it holds the lock, with all others waiting for it.
+            if reservation_id is not None:
+                self._holds.pop(reservation_id, None)
+            node.own += charge
+            node.used += charge
+            tree.used += charge
+            tree_reached = tree.used >= tree.limit
+            thread_reached = node.used >= node.limit
+            if node.between:
+                thread_reached = self._charge_between(node, charge) or thread_reached
+            return self._mark_reached(node) if tree_reached or thread_reached else None
+
+    def _new_node(self, thread_id: str) -> _Node:
+        with self._lock:
+            return self._node(thread_id)
+
     # All below is called with the lock held.
 
     def _node(self, thread_id: str) -> _Node:
@@ -206,15 +238,17 @@ class RolloutBudget:
             self._threads[thread_id] = node
         return node
 
-    def _charge(self, node: _Node, charge: int) -> BudgetExceeded | None:
-        reached = False
-        node.own += charge
-        for cap in node.path:
+    def _charge_between(self, node: _Node, charge: int) -> bool:
+        """Charge the threads between the tree and this one; whether a limit of theirs is reached."""
+        for cap in node.between:
             cap.used += charge
-            if cap.used >= cap.limit:
-                reached = True
-                cap.crossed_by = cap.crossed_by or node.thread_id
-        return self._stop(node) if reached else None
+        return any(cap.used >= cap.limit for cap in node.between)
+
+    def _mark_reached(self, node: _Node) -> BudgetExceeded | None:
+        for cap in node.path:
+            if cap.used >= cap.limit and cap.crossed_by is None:
+                cap.crossed_by = node.thread_id
+        return self._stop(node)
 
     def _reached(self, node: _Node) -> _Node | None:
         """The outermost limit over this node that is reached."""
