@@ -54,7 +54,7 @@ def test_an_unknown_key_is_named_with_the_keys_that_there_are(tmp_path: Path) ->
 
 @pytest.mark.parametrize("text", ['rollout_budget = "yes"', 'rollout_budget = {limit_tokens = "5"}'])
 def test_a_value_of_the_wrong_kind_is_named_with_the_keys_of_its_table(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ConfigError, match="got `str` - at `\\$.features.rollout_budget") as caught:
+    with pytest.raises(ConfigError, match=r"got `str` - at `\$\.features\.rollout_budget") as caught:
         load(tmp_path, f"[features]\n{text}\n")
     assert "reminder_at_remaining_tokens" in str(caught.value.hint)
 
