@@ -12,6 +12,7 @@ from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.slug import slug_of
 from stillroom.offline.session.turns import Turn, turns_of
 from stillroom.offline.sizes import MAX_COMMANDS, MAX_FAILURES, MAX_FILES, MAX_FINDINGS, MAX_WISHES, QUOTE_CHARS
+from stillroom.offline.text.secrets import gives_secret
 from stillroom.offline.text.words import shorten
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact
@@ -86,7 +87,12 @@ def _is_durable(turns: list[Turn], heard: hearing.Heard, found: findings.Found, 
 def _attempt(turn: Turn, said: str, why: str) -> str:
     """An attempt that was undone: where, what was added, what it ran into, and the user's words."""
     edits = [edit for run in turn.runs for edit in run.edits]
-    added = [line[1:].strip() for edit in edits for line in edit.diff.splitlines() if line.startswith("+")]
+    added = [
+        line[1:].strip()
+        for edit in edits
+        for line in edit.diff.splitlines()
+        if line[:1] == "+" and not gives_secret(line)
+    ]
     what = f" (`{shorten('; '.join(a for a in added if a).replace('`', ''), 100)}`)" if any(added) else ""
     paths = ", ".join(f"`{path}`" for path in dict.fromkeys(edit.path for edit in edits[:3]))
     found = f" | found: {shorten(why, 160)} |" if why else ":"

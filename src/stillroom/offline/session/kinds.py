@@ -180,6 +180,8 @@ def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
     """Whether a short rule is on what the sentence before it names ("a binding.irb is left. never leave it")."""
     if words.identifiers(sentence) or not words.identifiers(before) or is_question(before, spoken):
         return False
+    if is_idle(sentence, spoken):
+        return False
     return own_weight(sentence, spoken) < LEANING and has_own_rule(sentence, spoken)
 
 

@@ -11,6 +11,7 @@ from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import LEANING
 from stillroom.offline.text import sentences, words
 from stillroom.offline.text.pattern import late
+from stillroom.offline.text.secrets import gives_secret
 from stillroom.rollouts.events import Ran
 
 _NUMBERED = late(r"(?:^|(?<=[\s,;，；、。.]))([1-9])[\s.):：、）]+")
@@ -134,8 +135,10 @@ def evidence(turn: Turn, quote: str) -> str:
     for run in turn.runs:
         for edit in run.edits:
             for line in edit.diff.splitlines():
-                if line.startswith("+") and any(
-                    re.search(rf"(?<![\w.]){re.escape(name)}(?![\w])", line) for name in names
+                if (
+                    line.startswith("+")
+                    and not gives_secret(line)
+                    and any(re.search(rf"(?<![\w.]){re.escape(name)}(?![\w])", line) for name in names)
                 ):
                     return f"now `{words.shorten(line[1:].strip().replace('`', ''), 100)}` in `{edit.path}`"
     return ""

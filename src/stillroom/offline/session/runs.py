@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stillroom.offline.session import checks, shell
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
+from stillroom.offline.text.secrets import gives_secret
 from stillroom.rollouts.events import Ran
 
 
@@ -64,7 +65,7 @@ def edits(turns: Sequence[Turn], start: tuple[int, int], end: tuple[int, int]) -
 
 
 def added(diff: str) -> str:
-    lines = [
-        line[1:].strip().replace("`", "'") for line in diff.splitlines() if line.startswith("+") and line[1:].strip()
-    ]
+    """The first lines that an edit added."""
+    texts = (line[1:].strip().replace("`", "'") for line in diff.splitlines() if line.startswith("+"))
+    lines = [text for text in texts if text and not gives_secret(text)]
     return words.shorten("; ".join(lines[:2]), 110)

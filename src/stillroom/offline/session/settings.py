@@ -14,6 +14,7 @@ from stillroom.offline.session.wish import BARE, LEANING, Wish
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
 from stillroom.offline.text.pattern import late
+from stillroom.offline.text.secrets import gives_secret
 from stillroom.rollouts.events import Edit
 
 _KEY = late(r"^(.{0,80}?[^\W\d].{0,60}?)\s*(?::?=(?!=)|:(?!:)|=>)\s*\S")
@@ -154,6 +155,8 @@ def _living(wish: Wish, settings: Sequence[Setting], turn: Turn) -> tuple[str, i
 
 
 def _tell(setting: Setting, kept: list[Wish], turn: Turn) -> None:
+    if gives_secret(setting.line):
+        return
     seen = f"now `{words.shorten(setting.line.replace('`', ''), 100)}` in `{setting.path}`"
     for index, wish in enumerate(kept):
         if wish.turn == turn.number and setting.said in kinds.numbers(wish.quote):
@@ -162,6 +165,8 @@ def _tell(setting: Setting, kept: list[Wish], turn: Turn) -> None:
                 kept[index] = replace(wish, seen=seen)
             return
     sentence = turn.sentences[setting.sentence]
+    if gives_secret(sentence):
+        return
     if not kinds.is_order(sentence, turn.spoken) or (not turn.number and cues.has("problem", sentence, turn.spoken)):
         return
     if kinds.own_weight(sentence, turn.spoken) < BARE and setting.sentence:

@@ -12,6 +12,7 @@ from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
 from stillroom.offline.text.pattern import late
+from stillroom.offline.text.secrets import gives_secret
 from stillroom.rollouts.redact import redact
 
 _WONDERS = late(
@@ -123,7 +124,7 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     if kind == "correction" and weight < LEANING and stance.takes_back(turn) and not words.identifiers(quote):
         # Told where the attempt is told that they had undone.
         return None
-    if kind == "fact" and redact(quote) != quote:
+    if gives_secret(quote) or (kind == "fact" and redact(quote) != quote):
         return None
     leans = weight < BARE or (
         kind != "rule" and weight < LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
