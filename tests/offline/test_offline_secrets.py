@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stillroom.offline.text.secrets import gives_secret
+from stillroom.offline.text.secrets import gives_secret, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,9 @@ def test_a_secret_that_is_named_and_given_is_seen(text: str) -> None:
 )
 def test_what_is_only_said_of_secrets_is_not_taken_for_one(text: str) -> None:
     assert not gives_secret(text)
+
+
+def test_the_value_goes_and_the_sentence_stays() -> None:
+    line = '- the user said: "staging login is admin, password hunter2-x is fine" and pw: Kaffee17'
+    assert without_secrets(line).endswith("pw: [REDACTED_SECRET]")
+    assert without_secrets("max_tokens = 4096") == "max_tokens = 4096"

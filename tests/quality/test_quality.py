@@ -10,8 +10,8 @@ from tests.quality.score import Scored, figures, report, scenario_paths, score
 
 SETS = sorted((Path(__file__).parent / "sets").glob("*.toml"))
 #: What the engine reaches on `dev`, less a point: a change that costs more has to say why.
-MIN_RECALL = 0.95
-MIN_PRECISION = 0.96
+MIN_RECALL = 0.96
+MIN_PRECISION = 0.97
 MAX_KEPT_SHARE = 0.02
 #: Sessions that must be empty and are not.
 MAX_NOT_EMPTY = 0

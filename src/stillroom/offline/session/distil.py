@@ -12,7 +12,7 @@ from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.slug import slug_of
 from stillroom.offline.session.turns import Turn, turns_of
 from stillroom.offline.sizes import MAX_COMMANDS, MAX_FAILURES, MAX_FILES, MAX_FINDINGS, MAX_WISHES, QUOTE_CHARS
-from stillroom.offline.text.secrets import gives_secret
+from stillroom.offline.text.secrets import gives_secret, without_secrets
 from stillroom.offline.text.words import shorten
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact
@@ -68,7 +68,9 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
     summary = draft.rollout_summary(notes, cwd=cwd, branch=thread.git_branch)
     slug = next((s for s in (slug_of(task.name) for task in split) if s), None)
     return Stage1Draft(
-        raw_memory=redact(raw), rollout_summary=redact(summary), rollout_slug=redact(slug) if slug else None
+        raw_memory=redact(without_secrets(raw)),
+        rollout_summary=redact(without_secrets(summary)),
+        rollout_slug=redact(slug) if slug else None,
     )
 
 
