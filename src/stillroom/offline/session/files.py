@@ -32,22 +32,6 @@ def changed(turns: Sequence[Turn], undone: Collection[int]) -> dict[str, int]:
     return found
 
 
-def undone_by_commands(turns: Sequence[Turn]) -> frozenset[str]:
-    """Paths whose edits a later command threw away."""
-    lost: set[str] = set()
-    live: dict[str, int] = {}
-    for turn in turns:
-        for run in turn.runs:
-            for edit in run.edits:
-                live[edit.path] = turn.number
-                lost.discard(edit.path)
-            for part in shell.parts(run.command or ""):
-                before = set(live)
-                _undo(part.head, live)
-                lost |= before - set(live)
-    return frozenset(lost)
-
-
 def _undo(command: str, found: dict[str, int]) -> None:
     if re.match(r"^git\s+reset\s+.*--hard", command) or re.match(
         r"^git\s+(?:checkout|restore)\s+(?:--\s+)?\.\s*$", command
