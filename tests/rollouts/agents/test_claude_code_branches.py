@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from claude_code_session import LIMIT, assistant, read, says, talk, user
+from claude_code_session import LIMIT, assistant, attached, line, read, says, talk, user
 
 from stillroom.rollouts.agents.claude_code import open_items
 from stillroom.rollouts.events import read_events
@@ -47,6 +47,24 @@ def test_going_back_twice_leaves_only_the_last(tmp_path: Path):
         user(6, "<command-name>/clear</command-name>", under=1),
     )
     assert [text for who, text in talk(events) if who == "user"] == ["C."]
+
+
+def test_the_first_prompt_can_be_taken_back_too(tmp_path: Path):
+    hook = attached(1, type="hook_success")
+    for opening in ([user(2, "A.", under=0)], [hook, user(2, "A.")]):
+        rest = [says(3, "a"), user(4, "B."), user(5, "C.", under=0), says(6, "c")]
+        events, stats = read(tmp_path, *opening, *rest)
+        assert [text for who, text in talk(events) if who == "user"] == ["C."]
+        assert stats.superseded == 2
+
+
+def test_what_was_said_before_a_compaction_is_not_taken_back(tmp_path: Path):
+    boundary = line("system", 3, under=0, subtype="compact_boundary")
+    # Written by other programs, whose records have no parents at all.
+    orphans = [user(1, "A.", under=0), line("assistant", 2, under=0, message={"content": "a"}), user(3, "B.", under=0)]
+    for lines in ([user(1, "A."), says(2, "a"), boundary, user(4, "B.", under=0)], orphans):
+        events, stats = read(tmp_path, *lines)
+        assert ([text for who, text in talk(events) if who == "user"], stats.superseded) == (["A.", "B."], 0)
 
 
 def test_a_session_stored_twice_in_a_file_is_read_once(tmp_path: Path):

@@ -20,7 +20,8 @@ from stillroom.rollouts.stats import ReadStats
 
 _USER = b'"user"'
 _RESULT = b'"tool_result"'
-# Both stand ahead of what a message says, and behind a few fields of which one is a path.
+_ROOT = b'"parentUuid":null'
+# All stand ahead of what a message says, and behind a few fields of which one is a path.
 _WITHIN_BYTES = 8192
 _UUID = re.compile(rb'"uuid": ?"([\w-]{1,80})"')
 _REQUESTED_BY = re.compile(rb'"requestSessionId": ?"([\w-]{1,80})"')
@@ -32,24 +33,34 @@ _HEAD_BYTES = 256 * 1024
 def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
     """The prompts that the user went back behind, as hashes of their ids.
 
-    Whoever goes back writes a second prompt under the same parent; what was said from the first one on is left behind.
+    Whoever goes back writes a second prompt under the same parent, or under none if it is the first one that is taken
+    back; what was said from the first one on is left behind.
     """
     seen: set[int] = set()
     branch: list[int] = []
     under: dict[str, int] = {}
     left: set[int] = set()
     for line in _lines(path, max_line_bytes, reading):
-        if line.find(_USER, 0, _WITHIN_BYTES) < 0 or line.find(_RESULT, 0, _WITHIN_BYTES) >= 0:
+        is_root = line.find(_ROOT, 0, _WITHIN_BYTES) >= 0
+        if not is_root and (line.find(_USER, 0, _WITHIN_BYTES) < 0 or line.find(_RESULT, 0, _WITHIN_BYTES) >= 0):
             continue
-        if (record := parse_record(line)) is None or not _is_prompt(record) or hash(record.uuid) in seen:
+        if (record := parse_record(line)) is None:
+            continue
+        parent = record.parent_uuid or f"none in {record.session_id}"
+        if not _is_prompt(record):
+            # A compaction begins a new tree: what comes under none from here on takes back nothing of the old one.
+            if record.parent_uuid is None and not record.is_sidechain:
+                under[parent] = len(branch)
+            continue
+        if hash(record.uuid) in seen:
             continue
         if len(seen) == reading.remembered_records:
             break
         # Where the branch went on from this parent before; past its end if that was left already.
-        before = under.get(record.parent_uuid, len(branch))
+        before = under.get(parent, len(branch))
         left.update(branch[before:])
         del branch[before:]
-        under[record.parent_uuid] = len(branch)
+        under[parent] = len(branch)
         branch.append(hash(record.uuid))
         seen.add(hash(record.uuid))
     return frozenset(left)
@@ -83,7 +94,7 @@ def inherited(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
 def _is_prompt(record: Record) -> bool:
     if record.type != "user" or record.message is None or record.is_sidechain or not is_typed(record):
         return False
-    if not isinstance(record.uuid, str) or not isinstance(record.parent_uuid, str):
+    if not isinstance(record.uuid, str) or not isinstance(record.parent_uuid, str | None):
         return False
     return any(words.who == "user" for words in spoken(record.message.content))
 

@@ -88,6 +88,7 @@ class Record(msgspec.Struct, rename="camel", gc=False):
     subtype: Any = None
     uuid: Any = None
     parent_uuid: Any = None
+    session_id: Any = None
     timestamp: Any = None
     cwd: Any = None
     message: Message | None = None
