@@ -391,10 +391,13 @@ def test_the_limits_of_the_provider_are_kept_for_the_next_pass(home: Home):
 
 
 def external_item(kind: str) -> dict[str, object]:
-    """Items as Codex records what came from outside, and two that only look so."""
+    """Items as Codex records what came from outside, and four that only look so."""
     calls = {
         "mcp": {"type": "function_call", "name": "mcp__docs__search", "arguments": "{}", "call_id": "c"},
         "namespace": {"type": "function_call", "name": "search", "namespace": "mcp__docs", "call_id": "c"},
+        "like ours": {"type": "function_call", "name": "read", "namespace": "mcp__stillroom2", "call_id": "c"},
+        "ours": {"type": "function_call", "name": "read", "namespace": "mcp__stillroom", "call_id": "c"},
+        "ours, in one name": {"type": "function_call", "name": "mcp__stillroom__read", "call_id": "c"},
         "web": {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "q"}},
         "shell": {"type": "function_call", "name": "shell", "arguments": '{"name":"mcp__x"}', "call_id": "c"},
         "said": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": '"name":"mcp__'}]},
@@ -402,8 +405,12 @@ def external_item(kind: str) -> dict[str, object]:
     return calls[kind]
 
 
+OUTSIDE = ("mcp", "namespace", "like ours", "web")
+NOT_OUTSIDE = ("ours", "ours, in one name", "shell", "said")
+
+
 @pytest.mark.parametrize(
-    ("kind", "refused"), [("mcp", True), ("namespace", True), ("web", True), ("shell", False), ("said", False)]
+    ("kind", "refused"), [*((kind, True) for kind in OUTSIDE), *((kind, False) for kind in NOT_OUTSIDE)]
 )
 def test_a_session_that_took_in_words_from_outside_stays_out_when_asked(home: Home, kind: str, refused: bool):
     path = home.add(0, size_bytes=2000)

@@ -1,11 +1,13 @@
 """Whether a session took in words from outside: the web, or an MCP server (`disable_on_external_context`, spec §4.12).
 
 Such words may have been written to be remembered. Codex marks these threads while they run; here they are found when
-they are read, also those of a Codex that did not mark them. What a shell command fetched is not seen, as in Codex.
+they are read, also those of a Codex that did not mark them. What a shell command fetched is not seen, as in Codex. Our
+own server is not outside: it tells what is in the memory already.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from stillroom.rollouts.item import Item
@@ -13,7 +15,7 @@ from stillroom.rollouts.item import Item
 _OUTSIDE = frozenset({"web_search_call", "tool_search_call", "tool_search_output"})
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 #: How a call names a tool of an MCP server, in its name or in its namespace.
-_MCP = (b'"name":"mcp__', b'"namespace":"mcp__')
+_MCP = re.compile(rb'"name(?:space)?": ?"mcp__(?!stillroom(?:__|"))')
 #: The name stands ahead of the arguments, in which the same letters would mean nothing.
 _HEAD_BYTES = 400
 
@@ -36,5 +38,5 @@ def _is_external(item: Item) -> bool:
         return True
     if item.type not in _CALLS:
         return False
-    head = item.raw[:_HEAD_BYTES].partition(b'"arguments"')[0].partition(b'"input"')[0].replace(b'": "', b'":"')
-    return any(mark in head for mark in _MCP)
+    head = item.raw[:_HEAD_BYTES].partition(b'"arguments"')[0].partition(b'"input"')[0]
+    return _MCP.search(head) is not None
