@@ -17,7 +17,7 @@ from stillroom.store.texts import from_sql, to_sql
 
 _QUERIES = parse_queries(Path(__file__).with_name("ranked.sql").read_text(encoding="utf-8"))
 #: Raised whenever the tables, or the form of the words, change: an index of another version is built again.
-_VERSION = 1
+_VERSION = 2
 _DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 #: Another process's refresh takes a second or two at most, the first one of a large home.
 _BUSY_SECONDS = 20
@@ -32,6 +32,8 @@ class Passage(NamedTuple):
 
     title: str
     body: str
+    #: The file in the memory folder that has it, or has it once the session is selected.
+    path: str
     #: Where the body begins in its file, counted from 1.
     line: int = 1
     #: The folder that it is about; None: it is about no one folder.
@@ -163,11 +165,8 @@ def find(
         },
     )
     return [
-        Row(
-            from_sql(origin),
-            Passage(title=title, body=body, line=line, cwd=cwd and from_sql(cwd), updated_at=updated_at),
-        )
-        for origin, cwd, updated_at, line, title, body in rows
+        Row(from_sql(origin), Passage(title, body, from_sql(path), line, cwd and from_sql(cwd), updated_at))
+        for origin, cwd, updated_at, path, line, title, body in rows
     ]
 
 
@@ -177,13 +176,14 @@ def _stamps(db: sqlite3.Connection) -> dict[str, str]:
 
 def _add(db: sqlite3.Connection, name: str, origin: Origin) -> None:
     # An origin without a passage gets an empty one, which is never found: else it would be read at every refresh.
-    for passage in list(origin.load()) or [Passage("", "")]:
+    for passage in list(origin.load()) or [Passage("", "", "")]:
         title, body = _storable(passage.title), _storable(passage.body)
         row = {
             "origin": to_sql(name),
             "stamp": origin.stamp,
             "cwd": passage.cwd and to_sql(passage.cwd),
             "updated_at": passage.updated_at,
+            "path": to_sql(passage.path),
             "line": passage.line,
         }
         added = db.execute(_QUERIES["add_passage"], row).lastrowid

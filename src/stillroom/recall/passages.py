@@ -11,10 +11,11 @@ from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import NotFound, RecallError
 from stillroom.recall.index import Origin, Passage
 from stillroom.recall.note_names import NOTES
-from stillroom.recall.paths import opened_path, read_text, readable
+from stillroom.recall.paths import opened_path, read_text
 from stillroom.recall.walk import Walk
 from stillroom.store import Store
 from stillroom.store.records import OutputStamp
+from stillroom.workspace.artifacts import SUMMARIES, summary_stem
 
 HANDBOOK = "MEMORY.md"
 #: `memory_summary.md` says again what these say, `raw_memories.md` and `rollout_summaries/` what the sessions' do.
@@ -53,11 +54,6 @@ def thread_of(origin: str) -> str | None:
     return origin.removeprefix(_THREAD) if origin.startswith(_THREAD) else None
 
 
-def file_of(origin: str) -> str | None:
-    """The file that a passage stands in."""
-    return readable(origin.removeprefix(_FILE)) if origin.startswith(_FILE) else None
-
-
 def _stamp(stamp: OutputStamp) -> str:
     return f"{stamp.source_updated_at}-{stamp.generated_at}-{stamp.cwd}".encode("utf-8", "replace").decode()
 
@@ -68,6 +64,7 @@ def _thread_passages(store: Store, thread_id: str, limits: Lookup) -> Iterator[P
         yield Passage(
             title=_first_words(output.rollout_summary) or output.rollout_slug or "",
             body=f"{output.rollout_summary}\n\n{output.raw_memory}"[: limits.max_passage_chars],
+            path=f"{SUMMARIES}/{summary_stem(thread_id, output.source_updated_at, output.rollout_slug)}.md",
             cwd=output.cwd,
             updated_at=output.source_updated_at,
         )
@@ -86,6 +83,7 @@ def _file_passages(root: Path, name: str, limits: Lookup) -> Iterator[Passage]:
         yield Passage(
             title=_first_words(body),
             body=body[: limits.max_passage_chars],
+            path=path,
             line=text.count("\n", 0, start) + 1,
             cwd=scope[1].strip() if scope else None,
             updated_at=updated_at,

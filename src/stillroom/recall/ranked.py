@@ -3,7 +3,10 @@ handbook, skills and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import stat
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
@@ -18,12 +21,12 @@ from stillroom.recall.excerpt import excerpt
 from stillroom.recall.folders import known_folders
 from stillroom.recall.index import Row, SearchIndex, find, folders, refresh
 from stillroom.recall.paging import page_length, start_of
-from stillroom.recall.passages import file_of, file_stamps, origins, thread_of
-from stillroom.recall.paths import opened_path
+from stillroom.recall.passages import file_stamps, origins, thread_of
+from stillroom.recall.paths import opened_path, readable
 from stillroom.recall.repository import find_same, identify
 from stillroom.recall.words import match_expression, query_words
 from stillroom.store import Store
-from stillroom.workspace.artifacts import SUMMARIES, summary_stem
+from stillroom.workspace.artifacts import SUMMARIES
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,11 +115,12 @@ class RankedSearch:
             return every, rows
 
         every, rows = self._index.use(work)
+        summaries = _present(self._settings.root, (row.passage.path for row in rows if thread_of(row.origin)))
         more = len(rows) > length
         return RankedResult(
             words=tuple(words),
             every_word=every,
-            hits=tuple(self._hit(row, words) for row in rows[:length]),
+            hits=tuple(_hit(row, words, summaries) for row in rows[:length]),
             next_cursor=str(start + length) if more else None,
             truncated=more,
         )
@@ -147,35 +151,33 @@ class RankedSearch:
             folder for number, folder in enumerate(folders) if number in same or f"{folder}/".startswith(f"{here}/")
         ]
 
-    def _hit(self, row: Row, words: Sequence[str]) -> Hit:
-        passage = row.passage
-        found = excerpt(passage.body, words)
-        path, thread_id = file_of(row.origin), thread_of(row.origin)
-        line = passage.line + found.line if path else None
-        if thread_id is not None and self._store is not None:
-            path = self._summary_file(thread_id)
-        return Hit(
-            title=passage.title,
-            excerpt=found.text,
-            path=path,
-            line=line,
-            thread_id=thread_id,
-            cwd=passage.cwd,
-            updated_at=passage.updated_at,
-        )
 
-    def _summary_file(self, thread_id: str) -> str | None:
-        """The session's summary in the memory folder. One that is not selected has none."""
-        output = self._store.stage1_output(thread_id) if self._store else None
-        if output is None:
-            return None
-        path = f"{SUMMARIES}/{summary_stem(thread_id, output.source_updated_at, output.rollout_slug)}.md"
-        return path if _is_there(self._settings.root, path) else None
+def _hit(row: Row, words: Sequence[str], summaries: Collection[str]) -> Hit:
+    passage, thread_id = row.passage, thread_of(row.origin)
+    found = excerpt(passage.body, words)
+    # The line is that of the text which was extracted: the file has other lines ahead of it.
+    line = passage.line + found.line if thread_id is None else None
+    return Hit(
+        title=passage.title,
+        excerpt=found.text,
+        path=readable(passage.path) if thread_id is None or passage.path in summaries else None,
+        line=line,
+        thread_id=thread_id,
+        cwd=passage.cwd,
+        updated_at=passage.updated_at,
+    )
 
 
-def _is_there(root: Path, path: str) -> bool:
+def _present(root: Path, paths: Iterable[str]) -> set[str]:
+    """Those of the summaries that are files in the folder: a session that is not selected has none."""
+    found: set[str] = set()
     try:
-        with opened_path(root, path) as node:
-            return not node.is_folder
+        with opened_path(root, SUMMARIES) as folder:
+            for path in paths:
+                with suppress(OSError):
+                    name = path.removeprefix(f"{SUMMARIES}/")
+                    if stat.S_ISREG(os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False).st_mode):
+                        found.add(path)
     except RecallError:
-        return False
+        pass
+    return found

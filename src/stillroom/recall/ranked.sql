@@ -10,7 +10,8 @@ CREATE TABLE passages (
     -- Where the session ran, or what folder a part of the handbook is about; NULL: it is about none.
     cwd TEXT,
     updated_at INTEGER,
-    -- Where it stands in a file.
+    -- The file in the memory folder that may have it, and where in it.
+    path TEXT NOT NULL,
     line INTEGER NOT NULL
 );
 
@@ -52,8 +53,8 @@ DELETE FROM passages WHERE origin = :origin;
 
 -- add_passage --
 -- Put a passage in.
-INSERT INTO passages (origin, stamp, cwd, updated_at, line)
-VALUES (:origin, :stamp, :cwd, :updated_at, :line);
+INSERT INTO passages (origin, stamp, cwd, updated_at, path, line)
+VALUES (:origin, :stamp, :cwd, :updated_at, :path, :line);
 
 -- add_text --
 -- Put the text of a passage in.
@@ -69,15 +70,16 @@ INSERT INTO words (words) VALUES ('optimize');
 
 -- find --
 -- The passages that match best; a word of the title weighs as much as several of the text. Of equals the newest first.
-SELECT origin, cwd, updated_at, line, title, body
+SELECT origin, cwd, best.updated_at, path, line, title, body
 FROM (
-    SELECT passage_id, origin, cwd, updated_at, line, bm25(words, :title_weight, 1.0) AS score
+    SELECT passage_id, updated_at, bm25(words, :title_weight, 1.0) AS score
     FROM words
     JOIN passages ON passage_id = words.rowid
     WHERE words MATCH :expression
         AND (:folders IS NULL OR cwd IS NULL OR cwd IN (SELECT value FROM json_each(:folders)))
     ORDER BY score, updated_at DESC, passage_id
     LIMIT :limit OFFSET :offset
-)
+) AS best
+JOIN passages USING (passage_id)
 JOIN texts USING (passage_id)
-ORDER BY score, updated_at DESC, passage_id;
+ORDER BY score, best.updated_at DESC, passage_id;
