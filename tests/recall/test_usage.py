@@ -304,6 +304,14 @@ def test_a_citation_can_be_handed_in(home: UsageHome) -> None:
     # The same in the session's own messages is no second use.
     home.append(path, citing(REMEMBERED, "unknown"))
     assert home.count().counted == 0
+    # Nor is what is handed in when the session's messages were read already; it is known which memory counted.
+    home.append(path, citing(REMEMBERED, words="Done as well."))
+    assert home.count().counted == 1
+    text = citing(REMEMBERED)["content"][0]["text"]
+    receipt = record_citation(home.settings, home.store, home.clock, thread_id=SESSION, citation=text)
+    assert (receipt.counted, receipt.invalid, home.usage()[0]) == ((REMEMBERED,), (), 2)
+    receipt = record_citation(home.settings, home.store, home.clock, thread_id=SESSION, citation=text)
+    assert (receipt.counted, home.usage()[0]) == ((REMEMBERED,), 3)
     # Without a session, and in parts.
     cited = MemoryCitation((CitationEntry("MEMORY.md", 1, 1, ""),), (REMEMBERED,))
     assert record_citation(home.settings, home.store, home.clock, thread_id=None, citation=cited).counted
@@ -311,5 +319,5 @@ def test_a_citation_can_be_handed_in(home: UsageHome) -> None:
     wrong = MemoryCitation((CitationEntry("MEMORY.md", 7, 7, ""),), (REMEMBERED,))
     refused = record_citation(home.settings, home.store, home.clock, thread_id=None, citation=wrong)
     assert (refused.counted, [i.reason for i in refused.invalid]) == ((), ["the file has no such lines"])
-    assert home.usage()[0] == 2
+    assert home.usage()[0] == 4
     assert (home.root / "MEMORY.md").read_text(encoding="utf-8") == HANDBOOK

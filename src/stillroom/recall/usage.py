@@ -22,7 +22,7 @@ from stillroom.errors import RolloutError
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.citations import MemoryCitation, parse_memory_citation
 from stillroom.recall.cited_lines import CitedLines
-from stillroom.recall.uses import Cited, Folder, Looked, ThreadUses, digest_of, read_uses
+from stillroom.recall.uses import Cited, Folder, Looked, ThreadUses, handed_in, read_uses
 from stillroom.rollouts.found import Broken
 from stillroom.rollouts.readers import reader_of
 from stillroom.rollouts.redact import redact
@@ -64,7 +64,7 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 class CitationReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a citation that somebody handed in."""
 
-    counted: tuple[str, ...] = ()  #: threads whose memory counts as used
+    counted: tuple[str, ...] = ()  #: threads whose memory counts as used, by this or by a message that says the same
     invalid: tuple[Invalid, ...] = ()
 
 
@@ -95,9 +95,7 @@ def record_citation(
     count = _Count(settings, store, clock, CITING)
     thread = store.thread(thread_id) if thread_id else None
     times = (clock.now(), thread.created_at_ms // 1000) if thread else (clock.now(),)
-    digest = digest_of(found)
-    cited = Cited(found, digest, None, clock.now(), (digest, None))
-    use = count.judged(cited, thread_id, times)
+    use = count.judged(handed_in(found, at=clock.now()), thread_id, times)
     count.account(store.record_uses(thread_id or "", [use]), thread_id)
     return CitationReceipt(counted=tuple(count.counted), invalid=tuple(count.invalid))
 
@@ -172,7 +170,7 @@ class _Count:
         known = self._store.known_uses(thread.thread_id)
         # Counted elsewhere: in the session whose lines this one begins with, or when the agent handed it in.
         elsewhere = self._store.known_uses(uses.origin) if uses.origin else set()
-        elsewhere |= {cited.key for cited in uses.cited if cited.handed_in in known}
+        elsewhere |= {cited.key for cited in uses.cited if (cited.twin, cited.nth) in known}
         new = [cited for cited in uses.cited if cited.key not in known]
         looked = {use.key: use for use in uses.looked if use.key not in known}
         started = thread.created_at_ms // 1000
@@ -182,7 +180,7 @@ class _Count:
         ]
         judged += (_use(use, () if key in elsewhere else use.kinds) for key, use in looked.items())
         recorded = self._store.record_uses(thread.thread_id, judged, stamp=stamp)
-        own = [done for done in recorded if done.use.key not in elsewhere]
+        own = [done for done in recorded if done.use.key not in elsewhere and not done.again]
         self.account(own, thread.thread_id)
         for done in own:
             if (use := looked.get(done.use.key)) is not None:
@@ -223,7 +221,8 @@ class _Count:
 
 def _use(found: Cited | Looked, used: tuple[str, ...] = ()) -> Use:
     kind: Literal["citation", "command"] = "citation" if isinstance(found, Cited) else "command"
-    return Use(kind=kind, digest=found.digest, nth=found.nth, at=found.at, used=used)
+    twin = found.twin if isinstance(found, Cited) else None
+    return Use(kind=kind, digest=found.digest, nth=found.nth, at=found.at, used=used, twin=twin)
 
 
 def _is_memory_worker(thread: Thread) -> bool:

@@ -40,11 +40,11 @@ class Cited(NamedTuple):
 
     citation: MemoryCitation
     digest: bytes
-    #: Of the messages of this session that are equal, from 1; None: one more.
+    #: Of the messages of this session that cite the same, from 1; None: one more.
     nth: int | None
     at: int  #: seconds
-    #: By which the citation is known if the agent handed it in as well: its digest, and how many cited the same.
-    handed_in: tuple[bytes, int | None]
+    #: The digest that the same citation has where the agent hands it in; of one that is handed in, the message's.
+    twin: bytes
 
     @property
     def key(self) -> tuple[bytes, int | None]:
@@ -110,10 +110,10 @@ def read_uses(thread: Thread, folder: Folder, *, stage: StageOne, now: int, quic
     return search.uses
 
 
-def digest_of(citation: MemoryCitation) -> bytes:
-    """Equal for citations that say the same."""
-    entries = [(entry.path, entry.line_start, entry.line_end, entry.note) for entry in citation.entries]
-    return _digest("citation", repr((entries, citation.rollout_ids)))
+def handed_in(citation: MemoryCitation, *, at: int) -> Cited:
+    """A citation that the agent handed in, beside its messages."""
+    message, handed = _digests(citation)
+    return Cited(citation, handed, None, at, twin=message)
 
 
 class _Search:
@@ -139,9 +139,8 @@ class _Search:
         text = "\n".join(text for _, text in speeches(_message.decode(item.raw)))
         citation = parse_memory_citation(text)
         if citation is not None:
-            message, cited = _digest("message", text), digest_of(citation)
-            handed_in = (cited, self._count(cited))
-            self.uses.cited.append(Cited(citation, message, self._count(message), self._time(item), handed_in))
+            message, handed = _digests(citation)
+            self.uses.cited.append(Cited(citation, message, self._count(message), self._time(item), twin=handed))
 
     def _asked(self, item: Item) -> None:
         call = _call.decode(item.raw)
@@ -197,6 +196,13 @@ def _filter(folder: Folder, pending: Mapping[str, object]) -> Callable[[bytes], 
         return bool(pending) and any(call_id.encode("utf-8", "replace") in line for call_id in pending)
 
     return wants
+
+
+def _digests(citation: MemoryCitation) -> tuple[bytes, bytes]:
+    """Equal for citations that say the same: in a message, and handed in."""
+    entries = [(entry.path, entry.line_start, entry.line_end, entry.note) for entry in citation.entries]
+    said = repr((entries, citation.rollout_ids))
+    return _digest("message", said), _digest("handed in", said)
 
 
 def _digest(*parts: str) -> bytes:

@@ -348,7 +348,7 @@ ON CONFLICT (thread_id) DO UPDATE SET file_size = excluded.file_size, file_mtime
 
 -- list_uses --
 -- The uses of memory that are known of a session.
-SELECT digest, nth
+SELECT digest, nth, counted
 FROM memory_uses
 WHERE thread_id = :thread_id;
 

@@ -167,6 +167,8 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     at: int  #: seconds
     #: The threads whose memory is cited, each once; of a command the kinds of memory that it reads.
     used: tuple[str, ...]
+    #: The digest by which the same is known if it came another way; of the two only the first counts.
+    twin: bytes | None = None
 
     @property
     def key(self) -> tuple[bytes, int | None]:
@@ -180,6 +182,8 @@ class RecordedUse(msgspec.Struct, frozen=True, kw_only=True):
     use: Use
     #: Of what was used: what is there to be counted.
     counted: tuple[str, ...]
+    #: Its twin was counted, and it was not.
+    again: bool = False
 
 
 class PassRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -292,7 +292,7 @@ class Store:
     def known_uses(self, thread_id: str) -> set[tuple[bytes, int | None]]:
         """The uses of memory that are recorded of a session, as `(digest, nth)`."""
         with self._database.read() as db:
-            return usage.known(db, thread_id)
+            return set(usage.known(db, thread_id))
 
     def record_uses(self, thread_id: str, uses: Sequence[Use], *, stamp: FileStamp | None = None) -> list[RecordedUse]:
         """Record what a session used of memory and count it, each use once however often it is given; returns what is

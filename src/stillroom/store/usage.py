@@ -25,9 +25,12 @@ def unsearched(db: sqlite3.Connection) -> list[tuple[Thread, FileStamp]]:
     ]
 
 
-def known(db: sqlite3.Connection, thread_id: str) -> set[tuple[bytes, int | None]]:
-    """The uses of a session that are recorded, as `(digest, nth)`."""
-    return {(row["digest"], row["nth"]) for row in execute(db, "list_uses", thread_id=to_sql(thread_id))}
+def known(db: sqlite3.Connection, thread_id: str) -> dict[tuple[bytes, int | None], tuple[str, ...]]:
+    """The uses of a session that are recorded, as `(digest, nth)`, and what was counted of each."""
+    return {
+        (row["digest"], row["nth"]): msgspec.json.decode(row["counted"], type=tuple[str, ...])
+        for row in execute(db, "list_uses", thread_id=to_sql(thread_id))
+    }
 
 
 def record(db: sqlite3.Connection, thread_id: str, uses: Sequence[Use]) -> list[RecordedUse]:
@@ -38,8 +41,11 @@ def record(db: sqlite3.Connection, thread_id: str, uses: Sequence[Use]) -> list[
         nth = use.nth if use.nth is not None else 1 + sum(digest == use.digest for digest, _ in seen)
         if (use.digest, nth) in seen:
             continue
-        seen.add((use.digest, nth))
-        counted = tuple(name for name in use.used if use.kind == "command" or _count(db, name, use.at))
+        twin = seen.get((use.twin, nth)) if use.twin is not None else None
+        counted = tuple(
+            name for name in use.used if twin is None and (use.kind == "command" or _count(db, name, use.at))
+        )
+        seen[use.digest, nth] = counted
         execute(
             db,
             "save_use",
@@ -50,7 +56,7 @@ def record(db: sqlite3.Connection, thread_id: str, uses: Sequence[Use]) -> list[
             at=use.at,
             counted=msgspec.json.encode([name.encode("utf-8", "replace").decode() for name in counted]).decode(),
         )
-        recorded.append(RecordedUse(use=use, counted=counted))
+        recorded.append(RecordedUse(use=use, counted=counted if twin is None else twin, again=twin is not None))
     return recorded
 
 
