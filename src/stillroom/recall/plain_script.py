@@ -19,7 +19,7 @@ _GROUPS = frozenset({"program", "list", "pipeline"})
 _JOINTS = frozenset({"&&", "||", ";", "|", "\n"})
 _EXPANSIONS = frozenset(form for name in VARIABLES for form in (f"${name}", f"${{{name}}}"))
 #: To every shell nothing but itself, whatever the grammar calls it.
-_PLAIN = re.compile(r"[\w./:@%+-]+")
+_is_plain = re.compile(rb"[\w./:@%+-]+").fullmatch
 _BARE = frozenset({"word", "number"})
 #: A shell gives these a meaning outside of quotes.
 _SPECIAL = re.compile(r"[{}*?\[\]\\~^#$`]|^=")
@@ -50,7 +50,7 @@ def plain_commands(script: str) -> list[list[str]] | None:
         if kind == "command":
             words: list[str] = []
             for child in node.children:
-                word = _word(child)
+                word = _word(child, source)
                 if word is None:
                     return None
                 words.append(word)
@@ -62,29 +62,30 @@ def plain_commands(script: str) -> list[list[str]] | None:
     return commands
 
 
-def _word(node: tree_sitter.Node) -> str | None:
+def _word(node: tree_sitter.Node, source: bytes) -> str | None:
     """What a shell would make of a word; None where that depends on more than the word."""
+    written = source[node.start_byte : node.end_byte]
+    if _is_plain(written):
+        return written.decode()
+    text = written.decode("utf-8", "replace")
     kind = node.type
-    text = (node.text or b"").decode("utf-8", "replace")
-    if _PLAIN.fullmatch(text):
-        return text
     if kind in _BARE:
         return None if _SPECIAL.search(text, 1 if text.startswith("~/") or text == "~" else 0) else text
     if kind == "command_name":
-        return _word(node.children[0]) if node.child_count == 1 else None
+        return _word(node.children[0], source) if node.child_count == 1 else None
     if kind == "raw_string":
         return text[1:-1]
     if kind == "string":
-        return _quoted(node, text[1:-1])
+        return _quoted(node, text[1:-1], source)
     if kind in ("simple_expansion", "expansion"):
         return f"${text.strip('${}')}" if text in _EXPANSIONS else None
-    return _joined(node) if kind == "concatenation" else None
+    return _joined(node, source) if kind == "concatenation" else None
 
 
-def _joined(node: tree_sitter.Node) -> str | None:
+def _joined(node: tree_sitter.Node, source: bytes) -> str | None:
     parts: list[str] = []
     for child in node.children:
-        part = _word(child)
+        part = _word(child, source)
         # A variable in the middle is no folder to begin at.
         if part is None or (parts and child.type.endswith("expansion")):
             return None
@@ -92,9 +93,9 @@ def _joined(node: tree_sitter.Node) -> str | None:
     return "".join(parts)
 
 
-def _quoted(node: tree_sitter.Node, text: str) -> str | None:
+def _quoted(node: tree_sitter.Node, text: str, source: bytes) -> str | None:
     for child in node.named_children:
-        if child.type != "string_content" and (child.start_byte != node.start_byte + 1 or _word(child) is None):
+        if child.type != "string_content" and (child.start_byte != node.start_byte + 1 or _word(child, source) is None):
             return None
     if not text.startswith("$"):
         return _ESCAPED.sub(r"\1", text) if "\\" in text else text

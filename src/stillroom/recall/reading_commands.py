@@ -38,6 +38,9 @@ _AWK_VALUED = _words("-F -v -f --file --assign --field-separator")
 _SED_VALUED = _words("-e -f --expression --file -l")
 _PATTERN_GIVEN = _words("-e -f --regexp --file")
 _NONE: frozenset[str] = frozenset()
+_COUNT = re.compile(r"-(n?)(\+?\d*)")
+_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
+_RANGE = re.compile(r"\d+(,\d+)?p")
 _PYTHON_WALK = re.compile(r"\bos\.(?:walk|listdir|scandir)\(|\bglob\.i?glob\(|\.r?glob\(|\.iterdir\(")
 
 _LISTERS = frozenset({"ls", "eza", "exa", "tree", "du"})
@@ -72,7 +75,7 @@ def _reads_one(valued: frozenset[str] = _NONE) -> Callable[[list[str]], list[str
 def _reads_end(arguments: list[str]) -> list[str] | None:
     """`head` and `tail`: a file, or what comes through the pipe."""
     rest = arguments
-    if rest and (found := re.fullmatch(r"-(n?)(\+?\d*)", rest[0])):
+    if rest and (found := _COUNT.fullmatch(rest[0])):
         rest = rest[1:]
         if not found[2]:
             if found[1] != "n" or not rest or not re.fullmatch(r"[+-]?\d+", rest[0]):
@@ -101,7 +104,7 @@ def _reads_awk(arguments: list[str]) -> list[str] | None:
 def _reads_sed(arguments: list[str]) -> list[str] | None:
     """`sed -n 1,20p FILE` reads it; without a file it formats what comes through the pipe."""
     flags = [word for word in arguments if word.startswith("-")]
-    if any(re.match(r"-[a-zA-Z]*i|--in-place", flag) for flag in flags):
+    if any(map(_IN_PLACE.match, flags)):
         return None
     operands = operands_of(arguments, _SED_VALUED)
     scripts = [word for flag, word in pairwise(arguments) if flag in ("-e", "--expression")]
@@ -109,7 +112,7 @@ def _reads_sed(arguments: list[str]) -> list[str] | None:
         scripts, operands = operands[:1], operands[1:]
     if not operands:
         return []
-    ranged = all(re.fullmatch(r"\d+(,\d+)?p", script) for script in scripts)
+    ranged = all(map(_RANGE.fullmatch, scripts))
     return _one(operands) if ranged and scripts and "-n" in flags else None
 
 
