@@ -78,6 +78,11 @@ def test_what_is_no_usage_is_refused(new_budget: NewBudget, usage: Any) -> None:
         new_budget(**CODEX).record_usage("root", usage)
 
 
+def test_a_count_that_a_provider_left_out_or_wrote_as_a_float_is_understood(new_budget: NewBudget) -> None:
+    usage = Usage(input_tokens=None, cached_input_tokens=None, output_tokens=12.0)  # type: ignore[arg-type]
+    assert new_budget(**CODEX).record_usage("root", usage) == 12
+
+
 def test_negative_counts_are_nothing_and_cached_tokens_never_refund(new_budget: NewBudget) -> None:
     budget = new_budget(**CODEX)
     assert budget.record_usage("root", Usage(input_tokens=-5, output_tokens=-7)) == 0
@@ -281,6 +286,12 @@ def test_a_hold_counts_against_the_limits_of_the_threads_above(new_budget: NewBu
 def test_a_hold_that_means_nothing_is_refused(new_budget: NewBudget, tokens: Any) -> None:
     with pytest.raises(BudgetError):
         new_budget(**CODEX).reserve("root", tokens)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "5"])
+def test_a_lease_that_means_nothing_is_refused(new_budget: NewBudget, seconds: Any) -> None:
+    with pytest.raises(BudgetError):
+        new_budget(**CODEX).reserve("root", 5, lease_seconds=seconds)
 
 
 # The closing answer

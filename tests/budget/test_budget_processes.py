@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from stillroom.clock import FixedClock
 from stillroom.errors import BudgetError
 from stillroom.spending import Usage
 from stillroom.store import processes
-from stillroom.store.budgets import SharedBudget
+from stillroom.store.budgets import SharedBudget, shared_budgets
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc: leases decide")
 
@@ -50,6 +51,21 @@ def test_no_charge_of_two_processes_is_lost_and_holds_never_overrun_the_limit(tm
         assert status.used == 180 + sum(charged)
         assert 1000 - 7 < status.used <= 1000
         assert status.reserved == 0
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_in_mid_charge_leave_no_half_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite3"
+    with open_budget(path, limit=10**9) as budget:
+        chargers = [start("charge", path, 10**8) for _ in range(2)]
+        while budget.status().used < 100:  # the test's time-out ends it
+            assert all(charger.poll() is None for charger in chargers)
+        for charger in chargers:
+            charger.kill()
+            charger.communicate(timeout=10)
+        status = budget.status()
+        assert sum(thread.used for thread in status.threads) == status.used >= 100
+        budget.record_usage("root", Usage(output_tokens=1))
 
 
 @LINUX
@@ -111,6 +127,22 @@ def test_trees_of_one_database_are_strangers(tmp_path: Path) -> None:
 def test_a_tree_that_is_not_there_can_not_be_attached_to(tmp_path: Path) -> None:
     with pytest.raises(BudgetError, match="holds no budget `nowhere`"):
         SharedBudget.attach(tmp_path / "state.sqlite3", tree_id="nowhere")
+
+
+def test_a_tree_that_was_removed_is_told_so_and_charged_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite3"
+    with open_budget(path) as budget:
+        budget.register("root")
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA foreign_keys = ON")
+            db.execute("DELETE FROM budget_trees")
+        db.close()
+        for thread_id in ("root", "child"):
+            with pytest.raises(BudgetError, match="the budget `tree` was removed"):
+                budget.record_usage(thread_id, Usage(output_tokens=1))
+            with pytest.raises(BudgetError, match="the budget `tree` was removed"):
+                budget.check(thread_id)
+        assert shared_budgets(path, limit=5) == ()
 
 
 def test_names_of_any_kind_come_back_as_they_were(tmp_path: Path) -> None:

@@ -59,3 +59,14 @@ def test_a_tree_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.Cap
     SharedBudget.open(tmp_path / "state.sqlite3", config, tree_id="tree").close()
     assert run_command(["budget", "status", "other", "--home", str(tmp_path)]) == 1
     assert "holds no budget `other`" in capsys.readouterr().err
+
+
+def test_a_large_tree_is_cut_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = RolloutBudgetConfig(limit_tokens=100_000, reminder_at_remaining_tokens=())
+    with SharedBudget.open(tmp_path / "state.sqlite3", config, tree_id="large") as budget:
+        for number in range(35):
+            budget.reserve(f"thread-{number}", 1)
+        assert run_command(["budget", "status", "--home", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines.count("  and 5 more threads") == lines.count("  and 5 more reservations") == 1
+    assert len(lines) == 1 + 30 + 1 + 30 + 1
