@@ -13,10 +13,18 @@ import pytest
 from stillroom.budget import BudgetExceeded
 
 PROJECT = Path(__file__).parents[3]
-NEEDS = {"pydantic_ai": ("pydantic_ai",)}
+NEEDS: dict[str, tuple[str, ...]] = {
+    "anthropic": ("anthropic",),
+    "function": (),
+    "langchain": ("langchain",),
+    "openai": ("openai",),
+    "openai_agents": ("agents",),
+    "pydantic_ai": ("pydantic_ai",),
+}
 MAX_LINES = 30
 
 
+@pytest.mark.slow  # each imports its framework anew
 @pytest.mark.parametrize("name", NEEDS)
 def test_an_example_runs_until_its_budget_is_used_up(name: str, tmp_path: Path) -> None:
     for module in NEEDS[name]:
