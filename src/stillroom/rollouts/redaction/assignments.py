@@ -28,7 +28,9 @@ _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 _QUOTED_FIRST = r"[^\s\"'\\,:}\])]"
 
 _TOLD = r"(?i:token|api[ _-]?key|secret)"
-_IS = rf"(?: (?i:is|ist|est|es|é):? | — | - | ?(?:是|为|為|は|은|는)[: ]?)(?:{QUOTE}|「|“|«)?"
+_QUOTED = rf"(?:{QUOTE}|「|“|«)"
+#: `the password is X`, `the password "X"`.
+_IS = rf"(?:(?: (?i:is|ist|est|es|é):? | — | - | ?(?:是|为|為|は|은|는)[: ]?){_QUOTED}?| {_QUOTED})"
 _TOLD_VALUE = r"[!#-&(-\[\]-_a-~]"
 _NAMES = rf"(?:{_PASSWORD}|{_API_KEY}|{_SECRET}|{_TOKEN}){_SUFFIX}"
 _CLOSE = rf"(?:{QUOTE})?\]?"
