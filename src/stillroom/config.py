@@ -189,6 +189,33 @@ class BudgetNumbers(msgspec.Struct, frozen=True, kw_only=True):
 BUDGET = BudgetNumbers()
 
 
+class Gateway(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of the gateway; no user needs to change them."""
+
+    #: Where `stillroom budget serve` listens unless it is told: beside the MCP server's.
+    port: int = 8378
+    #: A request's or an answer's head, at most: Codex sends a few kilobytes of metadata in it.
+    max_head_bytes: int = 256 * 1024
+    #: A request's body, at most: a long history with images.
+    max_request_bytes: int = 128 * 1024 * 1024
+    #: An answer that is no stream, or one event of a stream; usage in a longer one is not looked for.
+    max_answer_bytes: int = 32 * 1024 * 1024
+    #: What is read of an error that is no JSON.
+    max_error_bytes: int = 64 * 1024
+    #: One read; large enough that many small events cost one.
+    read_bytes: int = 64 * 1024
+    connect_timeout_seconds: float = 15
+    #: No byte for this long, and the upstream hangs: OpenAI's client gives up after ten minutes too.
+    silence_timeout_seconds: float = 600
+    #: A connection to the upstream that nobody used for so long is not used again: it may be about to close it.
+    idle_connection_seconds: float = 20
+    #: Of the name of a tree or a thread, in characters.
+    max_name_chars: int = 200
+
+
+GATEWAY = Gateway()
+
+
 class StageOne(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of phase 1 (spec §1.1)."""
 

@@ -50,6 +50,8 @@ def run_command(tokens: Sequence[str]) -> int:
     if not tokens or tokens[0] in app.help_flags:
         for command in COMMANDS:
             app[command]  # a command that is not imported yet would be listed without its line
+    if tokens[:1] == ["budget"] and (len(tokens) == 1 or tokens[1] in app.help_flags):
+        app["budget"]["serve"]  # likewise
     try:
         result = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:

@@ -23,10 +23,12 @@ budget_app = App(
 
 ```
 stillroom budget status
+stillroom budget serve --limit 2000000 --upstream https://api.openai.com/v1
 ```
 """,
     help_format="markdown",
 )
+budget_app.command("stillroom.service.command:serve_command", name="serve")
 
 
 class BudgetReport(msgspec.Struct, frozen=True, kw_only=True):

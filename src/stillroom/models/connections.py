@@ -87,7 +87,7 @@ class Connections:
         self._connect_timeout = connect_timeout_seconds
         self._max_reply_bytes = max_reply_bytes
         self._proxy = proxy
-        self._tls = _tls_context() if self._parts.scheme == "https" else None
+        self._tls = tls_context() if self._parts.scheme == "https" else None
         self._target = _target(self._parts, proxy)
         self._idle: list[http.client.HTTPConnection] = []
         self._threads = ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="model")
@@ -177,7 +177,7 @@ def _target(parts: SplitResult, proxy: Proxy | None) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-def _tls_context() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """The machine's certificates; where Python has been told of none (python.org's macOS builds), `certifi`'s."""
     paths = ssl.get_default_verify_paths()
     if paths.cafile is not None or paths.capath is not None:

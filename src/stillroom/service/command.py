@@ -1,0 +1,132 @@
+"""`stillroom budget serve`: a budget for agents that can't embed Python."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from stillroom.budget import RolloutBudgetConfig
+from stillroom.clock import SystemClock
+from stillroom.config import GATEWAY, RolloutBudgetTable, Settings, load_settings
+from stillroom.errors import ConfigError
+
+
+def serve_command(
+    *,
+    upstream: str,
+    limit: Annotated[int | None, Parameter(validator=Number(gt=0))] = None,
+    remind_at: Annotated[str | None, Parameter(name="--remind-at")] = None,
+    tree: str | None = None,
+    home: Path | None = None,
+    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = GATEWAY.port,
+) -> int:
+    """Hold agents of any kind to a budget: a gateway on this machine between them and their model.
+
+    It speaks what they speak (OpenAI's Responses and Chat Completions, Anthropic's Messages), passes streams through
+    byte for byte, charges the usage that they report, tells the agents what is left, and ends their turns at the limit.
+    Keys go through and are neither kept nor printed. Point the agent's base URL at it:
+
+    ```
+    stillroom budget serve --limit 2000000 --upstream https://api.openai.com/v1
+    stillroom budget serve --limit 500000 --upstream https://api.anthropic.com --port 8379
+    ```
+
+    Then `http://127.0.0.1:8378/v1` is the model, and `http://127.0.0.1:8378/t/NAME/v1` the model with the budget
+    `NAME`. Without a name in the path, the header `x-stillroom-session` names the budget; Codex and Claude Code have
+    one for each session, which their sub-agents share; everything else shares one that lasts until the gateway ends.
+
+    Parameters
+    ----------
+    upstream
+        The model's base URL: https, or http on this machine.
+    limit
+        Weighted tokens for each tree of sessions. Default: `limit_tokens` of `[features.rollout_budget]`, which also
+        has the weights. A tree keeps the limit that it was begun with.
+    remind_at
+        Tell the agents when no more than so many are left, e.g. `500000,100000`. Default: the setting's, else at a
+        half, a quarter and a tenth.
+    tree
+        The budget of requests that name none. Default: a new one.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    port
+        The port on 127.0.0.1; 0 for any that is free.
+    """
+    settings = load_settings(home=home)
+    config = _config(settings, limit=limit, remind_at=remind_at)
+    name = tree or f"gateway-{datetime.now():%Y-%m-%dT%H-%M-%S}"
+    return asyncio.run(_serve(settings, config, upstream=upstream, default_tree=name, port=port))
+
+
+def _config(settings: Settings, *, limit: int | None, remind_at: str | None) -> RolloutBudgetConfig:
+    """The settings' table, on or off, under what the command line says. Raises `ConfigError`."""
+    chosen = settings.features.rollout_budget
+    given = RolloutBudgetTable() if isinstance(chosen, bool) else chosen
+    table = {key: value for key, value in msgspec.structs.asdict(given).items() if key != "enabled"}
+    if limit is not None:
+        table |= {"limit_tokens": limit, "limit_budget": None}
+    if remind_at is not None:
+        table |= {"reminder_at_remaining_tokens": _thresholds(remind_at), "reminder_interval_tokens": None}
+    elif table["reminder_at_remaining_tokens"] is None and table["reminder_interval_tokens"] is None:
+        whole = int(table["limit_tokens"] or table["limit_budget"] or 0)
+        table["reminder_at_remaining_tokens"] = tuple(part for share in (2, 4, 10) if (part := whole // share))
+    return RolloutBudgetConfig(**table)
+
+
+def _thresholds(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part.replace("_", "")) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise ConfigError(f"`{text}` is no list of numbers", hint="e.g. --remind-at 500000,100000") from error
+
+
+async def _serve(
+    settings: Settings, config: RolloutBudgetConfig, *, upstream: str, default_tree: str, port: int
+) -> int:
+    from stillroom.service.gateway import Gateway
+    from stillroom.service.ledgers import Ledgers
+    from stillroom.service.upstream import Upstream
+    from stillroom.store.database import Database
+
+    server = Upstream(upstream, GATEWAY)
+    settings.home.mkdir(parents=True, exist_ok=True)
+    database = Database(settings.database, settings.database_limits)
+    try:
+        ledgers = Ledgers(database, config, clock=SystemClock())
+        gateway = Gateway(server, ledgers, default_tree=default_tree, numbers=GATEWAY, tell=_tell)
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):  # Windows: there Ctrl-C ends the loop itself
+                loop.add_signal_handler(number, stop.set)
+        with _listen(port) as bound:
+            listening = await loop.create_server(gateway.connect, sock=bound)
+            _tell(f"listening on http://127.0.0.1:{bound.getsockname()[1]} for {upstream}")
+            _tell(f"each tree of sessions may use {config.limit:,.0f} weighted tokens; without a name: {default_tree}")
+            await stop.wait()
+            listening.close()
+        await gateway.aclose()
+    finally:
+        database.close()
+    return 0
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise ConfigError(f"can't listen on port {port}: {error}", hint="choose another --port") from error
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
