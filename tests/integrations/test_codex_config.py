@@ -39,7 +39,11 @@ def test_what_is_put_in_and_taken_out_leaves_every_byte(
     text = text.replace("\n", "\r\n") if crlf else text
     after = put_hook(put_server(text, SERVER), EVENT, HOOK)
     held = tomllib.loads(after.replace("\r\n", "\n"))
-    assert held["mcp_servers"]["stillroom"] == {"command": SERVER[0], "args": SERVER[1:]}
+    assert held["mcp_servers"]["stillroom"] == {
+        "command": SERVER[0],
+        "args": SERVER[1:],
+        "startup_timeout_sec": 30,
+    }
     assert held["hooks"][EVENT][groups:] == [{"hooks": [HOOK]}]
     assert put_hook(put_server(after, SERVER), EVENT, HOOK) == after
     bare = take_server(take_hook(after, EVENT))

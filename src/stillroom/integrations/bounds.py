@@ -23,3 +23,6 @@ MAX_THREAD_ID_CHARS = 128
 MAX_CONTEXT_CHARS = {"claude-code": 10_000, "codex": 30_000}
 #: An agent's settings are some kilobytes; a file larger than this is something else.
 MAX_SETTINGS_BYTES = 4 * 1024 * 1024
+#: How long Codex waits for the MCP server: importing the SDK takes two seconds, on a busy machine several times that,
+#: and Codex gives up after ten unless it is told otherwise.
+SERVER_START_SECONDS = 30

@@ -14,10 +14,13 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from stillroom.integrations.bounds import SERVER_START_SECONDS
 from stillroom.integrations.json_text import NotEditable
 from stillroom.integrations.programs import is_our_hook, is_our_server
 
 SERVER = "stillroom"
+#: What we write of it, in this order.
+_FIELDS = ("command", "args", "startup_timeout_sec")
 _WRITTEN_BY = "# Written by `stillroom init`; `stillroom uninit` takes it out."
 
 
@@ -37,9 +40,10 @@ def put_server(text: str, command: list[str]) -> str:
     if there is not None and not _is_ours(there):
         raise NotEditable(f"`[mcp_servers.{SERVER}]` is there, and is another program's")
     entry = {"command": command[0], "args": command[1:]}
-    servers[SERVER] = {**(there or {}), **entry}
     if there is None:
-        return _checked(_with_block(text, _server_block(entry)), wanted)
+        servers[SERVER] = {**entry, "startup_timeout_sec": SERVER_START_SECONDS}
+        return _checked(_with_block(text, _server_block(servers[SERVER])), wanted)
+    servers[SERVER] = {**there, **entry}
     return _changed(text, wanted, lambda document: document["mcp_servers"][SERVER].update(entry))
 
 
@@ -102,7 +106,7 @@ def our_places(text: str, event: str) -> Iterator[tuple[int, int]]:
 
 
 def _server_block(entry: dict[str, Any]) -> str:
-    fields = {"command": entry["command"], "args": entry["args"]}
+    fields = {name: value for name, value in entry.items() if name in _FIELDS}
     return f"\n{_WRITTEN_BY}\n[mcp_servers.{SERVER}]\n{tomlkit.dumps(fields)}"
 
 
