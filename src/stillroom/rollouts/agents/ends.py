@@ -1,0 +1,68 @@
+"""What is read of a session to register it: its first words, and the lines at both ends of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from stillroom.config import READING, Reading
+from stillroom.errors import EmptyRollout
+from stillroom.rollouts.agents.decoder import LineDecoder
+from stillroom.rollouts.batches import read_batches
+from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.speech import first_words
+from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.stream import ItemStream
+
+
+def preview_of(items: ItemStream[LineDecoder], *, reading: Reading = READING) -> str:
+    """The first words of the user among the items; "" if there are none."""
+    words = (first_words(item, max_chars=reading.preview_chars) for item in items)
+    try:
+        return next(filter(None, words), "")
+    except EmptyRollout:
+        return ""
+
+
+def read_head(
+    path: Path,
+    decoder: LineDecoder,
+    learn: Callable[[bytes], None],
+    *,
+    max_line_bytes: int,
+    reading: Reading = READING,
+) -> str:
+    """Hand the first lines to `learn`, down to the first words of the user, which are returned.
+
+    The words are looked for farther than the lines are learned from. Raises `OSError` or `RolloutError`.
+    """
+    stats = ReadStats()
+    with open_stored(path, reading=reading) as file:
+        for lines in read_batches(
+            file,
+            stats,
+            max_line_bytes=max_line_bytes,
+            stop_after_bytes=reading.long_head_bytes,
+            wanted=decoder.may_matter,
+            reading=reading,
+        ):
+            for line in lines:
+                if stats.bytes <= reading.head_bytes:
+                    learn(line)
+                for item in decoder.items([line], 0):
+                    if words := first_words(item, max_chars=reading.preview_chars):
+                        return words
+    return ""
+
+
+def read_tail(path: Path, learn: Callable[[bytes], None], *, size: int, reading: Reading = READING) -> int:
+    """Hand the last whole lines to `learn`; returns where the last one ends. Raises `OSError` or `RolloutError`."""
+    start = max(size - reading.tail_window_bytes, 0)
+    with open_stored(path, reading=reading) as file:
+        file.seek(start)
+        window = file.read(size - start)
+    end = window.rfind(b"\n") + 1
+    # Of a line that begins ahead of the window there is only a part.
+    for line in window[:end].splitlines()[1 if start else 0 :]:
+        learn(line)
+    return start + end

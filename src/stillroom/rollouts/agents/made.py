@@ -1,0 +1,139 @@
+"""Items as Codex would have recorded them, for what another agent's client recorded in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+_SUPERSEDED = (
+    '<superseded_message reason="the user went back and wrote another message in its place;'
+    ' what follows, up to their next message, was left behind">\n%s\n</superseded_message>'
+)
+# What a reader of outputs takes for the client's header. A header ends where the output begins.
+_LIKE_A_HEADER = ("Exit code:", "Process exited with", "Process running with")
+_HEADER_CHARS = 2000
+_encode = msgspec.json.Encoder().encode
+
+
+class Made(NamedTuple):
+    """An item, but for when and where it stood."""
+
+    type: str
+    role: str | None
+    raw: bytes
+
+
+# --- words
+
+
+def said_by_user(*texts: str) -> Made:
+    """One message of a person."""
+    return Made("message", "user", _encode({"type": "message", "role": "user", "content": _parts(texts)}))
+
+
+def taken_back(*texts: str) -> Made:
+    """A message that the person took back, with all that followed it."""
+    return said_by_user(_SUPERSEDED % "\n".join(texts))
+
+
+def said_by_assistant(text: str) -> Made:
+    content = [{"type": "output_text", "text": text}]
+    return Made("message", "assistant", _encode({"type": "message", "role": "assistant", "content": content}))
+
+
+def said_by_agent(text: str) -> Made:
+    """A message between agents: it tells what another agent wanted or found, never what the user said."""
+    return Made("agent_message", None, _encode({"type": "agent_message", "content": _parts([text])}))
+
+
+def run_by_user(command: str, result: str) -> Made:
+    """What a person ran in the client's own shell."""
+    text = (
+        f"<user_shell_command>\n<command>\n{command}\n</command>\n<result>\n{result}\n</result>\n</user_shell_command>"
+    )
+    return said_by_user(text)
+
+
+# --- calls
+
+
+def function_call(name: str, arguments: bytes, call_id: str) -> Made:
+    """`arguments` is JSON text."""
+    text = arguments.decode("utf-8", "replace")
+    return Made(
+        "function_call",
+        None,
+        _encode({"type": "function_call", "name": name, "arguments": text, "call_id": call_id}),
+    )
+
+
+def patch_call(patch: str, call_id: str) -> Made:
+    """An edit, as the patch that Codex would have been asked to apply."""
+    call = {"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": call_id}
+    return Made("custom_tool_call", None, _encode({**call, "status": "completed"}))
+
+
+def web_call(call_id: str, *, query: str | None, url: str | None) -> Made:
+    """A look into the web: words from outside."""
+    action = {"type": "open_page", "url": url} if query is None else {"type": "search", "query": query}
+    call = {"type": "web_search_call", "call_id": call_id, "status": "completed", "action": action}
+    return Made("web_search_call", None, _encode(call))
+
+
+def update_patch(path: str, edits: Iterable[tuple[str, str]], *, cwd: object) -> str:
+    """Old and new texts of one file as a patch; its path is relative to the folder."""
+    lines = [f"*** Update File: {_relative(path, cwd)}"]
+    for old, new in edits:
+        lines += ["@@", *_marked("-", old), *_marked("+", new)]
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
+
+
+def add_patch(path: str, content: str, *, cwd: object) -> str:
+    """A whole file as a patch."""
+    return "\n".join(
+        ["*** Begin Patch", f"*** Add File: {_relative(path, cwd)}", *_marked("+", content), "*** End Patch"]
+    )
+
+
+# --- outputs
+
+
+def output(call: Made | None, call_id: str, text: str, *, exit_code: int | None = None, ok: bool | None) -> Made:
+    """How a call ended: with an exit code, if it was a command, else well or badly; None: nobody knows.
+
+    `call` is the item that asked, None if it is not known.
+    """
+    kind = "custom_tool_call_output" if call is not None and call.type == "custom_tool_call" else "function_call_output"
+    value: Any = {"content": text, "success": ok}
+    if exit_code is not None:
+        value = f"Exit code: {exit_code}\nOutput:\n{text}"
+    elif any(mark in text[:_HEADER_CHARS] for mark in _LIKE_A_HEADER):
+        value["content"] = "Output:\n" + text
+    return Made(kind, None, _encode({"type": kind, "call_id": call_id, "output": value}))
+
+
+def answers(call_id: str, answered: dict[str, str]) -> Made:
+    """What a person chose, in the form of Codex's tool that asks people."""
+    text = _encode({"answers": answered}).decode()
+    item = {"type": "function_call_output", "call_id": call_id, "output": text}
+    return Made("function_call_output", None, _encode(item))
+
+
+QUESTION = "request_user_input"
+"""Codex's tool that asks people."""
+
+
+def _parts(texts: Sequence[str]) -> list[dict[str, str]]:
+    return [{"type": "input_text", "text": text} for text in texts]
+
+
+def _relative(path: str, cwd: object) -> str:
+    if isinstance(cwd, str) and cwd and path.startswith(cwd.rstrip("/") + "/"):
+        return path[len(cwd.rstrip("/")) + 1 :]
+    return path
+
+
+def _marked(mark: str, text: str) -> list[str]:
+    return [mark + line for line in text.split("\n")] if text else []

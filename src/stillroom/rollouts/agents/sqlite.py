@@ -1,0 +1,42 @@
+"""Other programs' SQLite databases, read without a trace: nothing is written, and no file is left beside them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+# A client that writes holds the lock for milliseconds.
+_TIMEOUT_SECONDS = 2.0
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that can only read; texts come as bytes. Raises `sqlite3.Error`.
+
+    While a client has the database open its `-wal` is there, and the connection is an ordinary one of `mode=ro`, in
+    one transaction. Without a `-wal` nobody writes: an ordinary reader would then leave `-wal` and `-shm` files in a
+    folder that is not ours, so the file is read as it lies, and that it stayed as it was is checked at the end.
+    """
+    log = path.with_name(path.name + "-wal")
+    alone = not log.exists()
+    before = _looks(path)
+    uri = f"{path.absolute().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
+    with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT_SECONDS, isolation_level=None)) as db:
+        db.text_factory = bytes
+        db.execute("BEGIN")
+        yield db
+    if alone and (log.exists() or _looks(path) != before):
+        raise sqlite3.OperationalError("it was written to while it was read")
+
+
+def columns(db: sqlite3.Connection, table: str) -> frozenset[str]:
+    """The names of a table's columns; none if there is no such table."""
+    return frozenset(row[0].decode() for row in db.execute("SELECT name FROM pragma_table_info(?)", (table,)))
+
+
+def _looks(path: Path) -> tuple[int, int]:
+    status = os.stat(path)  # noqa: PTH116
+    return status.st_size, status.st_mtime_ns
