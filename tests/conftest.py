@@ -10,12 +10,17 @@ settings.register_profile("default", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=250)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+_OF_THE_USER = (
+    *("STILLROOM_", "CODEX_", "CLAUDE_", "OPENAI_", "ANTHROPIC_", "GIT_"),
+    *("XDG_DATA_HOME", "OPENCODE_", "GEMINI_", "QWEN_", "COPILOT_"),
+)
+
 
 @pytest.fixture(autouse=True)
 def _nothing_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No test sees the homes, keys or settings of whoever runs it: the home is a folder that is not there."""
     for name in list(os.environ):
-        if name.startswith(("STILLROOM_", "CODEX_", "CLAUDE_", "OPENAI_", "ANTHROPIC_", "GIT_")):
+        if name.startswith(_OF_THE_USER):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "nobody"))
 

@@ -13,13 +13,18 @@ def write(home: Path, text: str) -> Path:
     return home
 
 
+HOMES = {"CODEX_HOME": "/codex", "CLAUDE_CONFIG_DIR": "/claude", "XDG_DATA_HOME": "/data"}
+
+
 def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
-    settings = load_settings(home=tmp_path, environ={"CODEX_HOME": "/codex", "CLAUDE_CONFIG_DIR": "/claude"})
+    settings = load_settings(home=tmp_path, environ={**HOMES, "OPENCODE_DB": "/other.db"})
     assert settings.memories == Memories()
     assert settings.root == tmp_path / "memories"
     assert [(source.format, source.root) for source in settings.sources] == [
         ("codex", "/codex"),
         ("claude-code", "/claude"),
+        ("opencode", "/data/opencode"),
+        ("opencode", "/other.db"),
     ]
 
 

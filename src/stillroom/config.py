@@ -131,8 +131,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A place where an agent stores sessions."""
 
     #: How the sessions are stored.
-    format: Literal["codex", "claude-code"]
-    #: The agent's home, e.g. `~/.codex` or `~/.claude`.
+    format: Literal["codex", "claude-code", "opencode"]
+    #: The agent's home, e.g. `~/.codex` or `~/.claude`; for `opencode` its data folder, or a database.
     root: str
 
 
@@ -528,11 +528,19 @@ def claude_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
 
 
+def opencode_data(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """`opencode` under `XDG_DATA_HOME` or `~/.local/share`, on every system, and the database `OPENCODE_DB`."""
+    data = Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "opencode"
+    given = environ.get("OPENCODE_DB")
+    return (data, data / Path(given).expanduser()) if given and given != ":memory:" else (data,)
+
+
 def default_sources(environ: Mapping[str, str]) -> tuple[Source, ...]:
     """Where the agents keep their sessions; one that is not there has none."""
     return (
         Source(format="codex", root=str(codex_home(environ))),
         Source(format="claude-code", root=str(claude_home(environ))),
+        *(Source(format="opencode", root=str(path)) for path in opencode_data(environ)),
     )
 
 

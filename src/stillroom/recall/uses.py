@@ -27,8 +27,8 @@ _NAMES = (b"MEMORY.md", b"memory_summary.md", b"raw_memories.md", b"rollout_summ
 _PENDING_CALLS = 100
 
 _message = msgspec.json.Decoder(Message)
-#: Tools beside the shell that read files, and the argument that says where.
-_FILE_TOOLS = {"Read": "file_path", "Grep": "path"}
+#: Tools beside the shell that read files, by the names that the agents give them, and the argument that says where.
+_FILE_TOOLS = {"Read": ("file_path",), "Grep": ("path",), "read": ("filePath", "path"), "grep": ("path",)}
 
 _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _call = msgspec.json.Decoder(Call)
@@ -159,9 +159,10 @@ class _Search:
         if asked.command is not None:
             cwd = asked.workdir or self._thread.cwd
             return memories_usage_kinds_from_command(asked.command, cwd=cwd, root=root, variables=variables)
-        if (argument := _FILE_TOOLS.get(asked.tool)) is None:
+        if (names := _FILE_TOOLS.get(asked.tool)) is None:
             return ()
-        given = _arguments.decode(asked.arguments).get(argument)
+        arguments = _arguments.decode(asked.arguments)
+        given = next((arguments[name] for name in names if name in arguments), None)
         path = msgspec.json.decode(given, type=str) if given is not None else ""
         kind = usage_kind_of_path(path, root=root, variables=variables)
         return (kind,) if kind is not None else ()

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from stillroom.clock import FixedClock
+from stillroom.config import Settings, Source, load_settings
+from stillroom.pipeline import Options, PipelineReport, run_pipeline
+
+DATA = Path(__file__).parents[1] / "data"
+NOW_MS = 1_796_029_200_000  # 2026-11-30T09:00:00Z
+
+
+def home_of(agent: str, tmp_path: Path) -> Path:
+    """The samples of an agent, where its client would have them."""
+    if agent != "opencode":
+        return DATA / agent
+    with closing(sqlite3.connect(tmp_path / "opencode.db")) as db:
+        db.executescript((DATA / agent / "1.18.33-sqlite" / "opencode.sql").read_text(encoding="utf-8"))
+        # As in a terminal: nobody is forbidden to ask.
+        db.execute("UPDATE session SET permission = NULL")
+        db.commit()
+    return tmp_path
+
+
+def run(given: Settings) -> PipelineReport:
+    given.home.mkdir(exist_ok=True)
+    return asyncio.run(run_pipeline(given, options=Options(backfill=True), clock=FixedClock(NOW_MS)))
+
+
+@pytest.mark.parametrize(
+    ("agent", "threads", "remembered"),
+    [("opencode", 5, {"ses_dd8d82547ffeDdoCYso9DF8sM9"})],
+)
+def test_the_sessions_of_every_agent_become_memory(tmp_path: Path, agent: str, threads: int, remembered: set[str]):
+    root = home_of(agent, tmp_path)
+    given = load_settings(home=tmp_path / "home", environ={})
+    given = msgspec.structs.replace(given, sources=(Source(format=agent, root=str(root)),))
+    report = run(given)
+    assert not report.failed
+    assert report.threads is not None
+    assert (report.threads.found, report.threads.broken) == (threads, ())
+    raw = (given.root / "raw_memories.md").read_text(encoding="utf-8")
+    assert {name for name in remembered if name in raw} == remembered
+    again = run(given)
+    assert again.threads is not None
+    assert (again.threads.found, again.threads.unchanged, again.threads.missing) == (0, threads, 0)

@@ -1,0 +1,45 @@
+"""What a reader makes of an agent's home, as text: every message and call with its author and outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from stillroom.rollouts.events import Ran, Said, read_events
+from stillroom.rollouts.found import Found
+from stillroom.rollouts.readers import Reader
+from stillroom.thread import Thread
+
+DATA = Path(__file__).parents[2] / "data"
+LIMIT = 8 * 1024 * 1024
+
+
+def describe(reader: Reader, home: Path) -> str:
+    """Every thread with its parent, and every message and call with its author, outcome and what was left out."""
+    found = [each for each in reader.discover(home, {}, max_line_bytes=LIMIT) if isinstance(each, Found)]
+    threads = sorted((each.thread for each in found), key=lambda thread: thread.thread_id)
+    return "\n".join(line for thread in threads for line in _thread(reader, thread, home))
+
+
+def _thread(reader: Reader, thread: Thread, home: Path) -> Iterator[str]:
+    yield f"# {thread.thread_id}"
+    yield f"file: {Path(thread.rollout_path).relative_to(home)}"
+    yield f"source: {thread.source}  parent: {thread.parent_thread_id}  version: {thread.cli_version}"
+    yield f"cwd: {thread.cwd}  branch: {thread.git_branch}  title: {thread.title!r}  preview: {thread.preview!r}"
+    with reader.open_items(Path(thread.rollout_path), max_line_bytes=LIMIT) as items:
+        for event in read_events(items):
+            yield _said(event) if isinstance(event, Said) else _ran(event)
+        stats = items.stats
+    left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(stats.dropped.items()))
+    yield f"left out: {left_out or 'nothing'}  unknown: {stats.unknown}  superseded: {stats.superseded}"
+    yield ""
+
+
+def _said(event: Said) -> str:
+    return f"  {event.who}{' (final)' if event.final else ''}: {event.text[:300]!r}"
+
+
+def _ran(event: Ran) -> str:
+    edits = "".join(f" {edit.action} {edit.path}" for edit in event.edits)
+    asked = event.command or event.arguments
+    return f"  {event.tool} {asked[:120]!r} -> exit {event.exit_code}, ok {event.ok}{edits}: {event.output[:80]!r}"
