@@ -13,6 +13,7 @@ from blockbuster import blockbuster_ctx
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source
 from stillroom.consolidate.outcome import Consolidated, NoChanges, Skipped
+from stillroom.extract.register import register_threads
 from stillroom.pipeline import Options, PipelineReport, Trigger, encode_report, run_pipeline
 from stillroom.store import Store
 
@@ -90,6 +91,29 @@ async def test_a_second_pass_changes_nothing(settings: Settings, clock: FixedClo
     assert later.extract is not None
     assert later.extract.claimed == 0
     assert files(settings.root) == before
+
+
+@pytest.mark.anyio
+async def test_a_folder_that_outlived_its_database_is_not_emptied_while_another_pass_extracts(
+    settings: Settings, clock: FixedClock
+) -> None:
+    await backfill(settings, clock)
+    before = files(settings.root)
+    settings.database.unlink()
+    with Store.open(settings.database, clock=clock) as store:
+        await register_threads(settings, store, clock)
+        claims = store.claim_stage1(
+            worker_id="another",
+            current_thread_id=None,
+            memories=settings.memories,
+            stage=settings.stage_one,
+            backfill=True,
+            max_claims=8,
+        )
+        assert len(claims) == 6
+        report = await backfill(settings, clock)
+        assert report.consolidate == Skipped(status="skipped_running")
+        assert files(settings.root) == before
 
 
 @pytest.mark.anyio

@@ -71,6 +71,8 @@ async def run_phase2(
     try:
         if await asyncio.to_thread(_has_nothing_to_do, settings, store):
             return _counted(Skipped(status="skipped_no_input"))
+        if await asyncio.to_thread(_waits_for_the_first_memory, settings, store):
+            return _counted(Skipped(status="skipped_running"))
         claim = await take(claim_lock, give_back=give_back)
     except StoreError as error:
         return _counted(Failed(status="failed_claim", reason=told(error)))
@@ -159,6 +161,13 @@ def _has_nothing_to_do(settings: Settings, store: Store) -> bool:
     selection = store.select_inputs(limit=1, max_unused_days=memories.max_unused_days)
     notes = settings.root / "extensions" / "ad_hoc" / "notes"
     return not selection.on_disk and not (settings.root / HANDBOOK).exists() and not notes.exists()
+
+
+def _waits_for_the_first_memory(settings: Settings, store: Store) -> bool:
+    """No output, and another pass is extracting: a folder that outlived its database would be emptied until the next
+    consolidation, six hours later."""
+    selection = store.select_inputs(limit=1, max_unused_days=settings.memories.max_unused_days)
+    return not selection.on_disk and store.is_extracting()
 
 
 def _skipped(outcome: ConsolidationClaimOutcome) -> Skipped:

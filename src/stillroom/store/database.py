@@ -236,7 +236,7 @@ def _unavailable(path: Path, error: Exception) -> StoreUnavailable:
     if code in _DAMAGED:
         return StoreUnavailable(
             f"`{path}` is damaged: {error}",
-            hint=f"keep a copy: `mv '{path}' '{path}.damaged'`; the next run builds a new one from the sessions",
+            hint=f"keep a copy: `mv '{path}' '{path}.damaged'`; `stillroom run --backfill` then builds a new one",
         )
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_disk_full(path)):
         return StoreUnavailable(f"no space left for `{path}`: {error}", hint="free some disk space, then try again")

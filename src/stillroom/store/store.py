@@ -221,6 +221,11 @@ class Store:
         with self._database.write() as db:
             return stage1.heartbeat(db, claim, lease_seconds=lease_seconds, now=self._clock.now())
 
+    def is_extracting(self) -> bool:
+        """Whether anybody holds a thread, or was killed with it and its lease has not run out."""
+        with self._database.read() as db:
+            return leases.count_leased(db, leases.STAGE1, now=self._clock.now()) > 0
+
     def finish_stage1(self, claim: Stage1Claim, draft: Stage1Draft | None, *, engine: str) -> bool:
         """Store what was extracted; None: there is nothing durable. False: the thread is somebody else's by now."""
         with self._database.write() as db:
