@@ -21,7 +21,6 @@ from stillroom.service.gateway import Gateway
 from stillroom.service.ledgers import Ledgers
 from stillroom.service.upstream import Upstream
 from stillroom.store.budgets import SharedBudget
-from stillroom.store.database import Database
 
 CONFIG = RolloutBudgetConfig(limit_tokens=100_000, reminder_at_remaining_tokens=(50_000,))
 
@@ -42,7 +41,8 @@ class Served(NamedTuple):
 @contextmanager
 def gateway(tmp_path: Path, upstream: str, config: RolloutBudgetConfig = CONFIG, **numbers: float) -> Iterator[Served]:
     """Serve until the block ends."""
-    database = Database(tmp_path / "state.sqlite3", DatabaseLimits())
+    database = tmp_path / "state.sqlite3"
+    ledgers = Ledgers(database, config, limits=DatabaseLimits(), clock=SystemClock())
     told: list[str] = []
     chosen = msgspec.structs.replace(GATEWAY, **numbers)
     started, loop = threading.Event(), asyncio.new_event_loop()
@@ -51,7 +51,6 @@ def gateway(tmp_path: Path, upstream: str, config: RolloutBudgetConfig = CONFIG,
 
     async def serve() -> None:
         nonlocal port
-        ledgers = Ledgers(database, config, clock=SystemClock())
         made = Gateway(Upstream(upstream, chosen), ledgers, default_tree="nameless", numbers=chosen, tell=told.append)
         server = await loop.create_server(made.connect, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -64,12 +63,12 @@ def gateway(tmp_path: Path, upstream: str, config: RolloutBudgetConfig = CONFIG,
     thread.start()
     assert started.wait(10)
     try:
-        yield Served(port, told, database.path)
+        yield Served(port, told, database)
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(10)
         loop.close()
-        database.close()
+        ledgers.close()
 
 
 class Got(NamedTuple):

@@ -161,7 +161,7 @@ def test_what_anthropic_reported_before_it_broke_off_is_charged_once(tmp_path: P
         error = json.loads(last.partition(b"data: ")[2])["error"]
         assert error["type"] == "upstream_broke_off"
         assert served.used("nameless") == {"main": 21.0}
-        assert served.told == [f"`{url}` broke off in the middle of its answer"]
+    assert served.told == [f"`{url}` broke off in the middle of its answer"]
 
 
 def test_half_an_event_or_half_a_body_never_looks_whole(tmp_path: Path) -> None:

@@ -96,13 +96,11 @@ async def _serve(
     from stillroom.service.gateway import Gateway
     from stillroom.service.ledgers import Ledgers
     from stillroom.service.upstream import Upstream
-    from stillroom.store.database import Database
 
     server = Upstream(upstream, GATEWAY)
     settings.home.mkdir(parents=True, exist_ok=True)
-    database = Database(settings.database, settings.database_limits)
+    ledgers = Ledgers(settings.database, config, limits=settings.database_limits, clock=SystemClock())
     try:
-        ledgers = Ledgers(database, config, clock=SystemClock())
         gateway = Gateway(server, ledgers, default_tree=default_tree, numbers=GATEWAY, tell=_tell)
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
@@ -117,7 +115,7 @@ async def _serve(
             listening.close()
         await gateway.aclose()
     finally:
-        database.close()
+        ledgers.close()
     return 0
 
 
