@@ -23,9 +23,9 @@ from pathlib import Path
 from stillroom.clock import FixedClock
 from stillroom.config import Settings, Source
 from stillroom.extract.register import register_threads
-from stillroom.recall.citations import CitationStream, parse_memory_citation
-from stillroom.recall.usage import count_usage
-from stillroom.recall.usage_kinds import memories_usage_kinds_from_command
+from stillroom.recall.usage.citations import CitationStream, parse_memory_citation
+from stillroom.recall.usage.counts import count_usage
+from stillroom.recall.usage.usage_kinds import memories_usage_kinds_from_command
 from stillroom.store import Store
 from stillroom.testing.sessions import sample_rollout
 

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stillroom.config import Settings
-from stillroom.recall import prepared
-from stillroom.recall.instructions import Instructions, fast_instructions
-from stillroom.recall.preparing import make_ready
-from stillroom.recall.repository import Repository, find_same, identify
-from stillroom.recall.scopes import KnownFolder
+from stillroom.recall.projects.repository import Repository, find_same, identify
+from stillroom.recall.telling import prepared
+from stillroom.recall.telling.instructions import Instructions, fast_instructions
+from stillroom.recall.telling.preparing import make_ready
+from stillroom.recall.telling.scopes import KnownFolder
 
 SUMMARY_BYTES = 40_000
 ROUNDS = 60
@@ -86,7 +86,7 @@ def main() -> None:
         told = fast_instructions(home, None, cwd)
         assert isinstance(told, Instructions)
 
-        code = f"from stillroom.recall.instructions import fast_instructions as f; f({home!r}, None, {cwd!r})"
+        code = f"from stillroom.recall.telling.instructions import fast_instructions as f; f({home!r}, None, {cwd!r})"
         bare, whole = process(["-c", "pass"]), process(["-c", code])
         unknown = identify(base / "api")
         rows = {

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from stillroom.clock import FixedClock
 from stillroom.config import Settings, StageOne
-from stillroom.recall.ranked import RankedSearch
-from stillroom.recall.searching import search_memories
+from stillroom.recall.browse.searching import search_memories
+from stillroom.recall.fulltext.ranked import RankedSearch
 from stillroom.store import Stage1Claim, Stage1Draft, Store
 from stillroom.thread import FileStamp, Thread
 

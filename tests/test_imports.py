@@ -48,7 +48,7 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
     """What a hook calls: every agent waits for it, at every start."""
     code = (
         "import sys, stillroom\nbefore = set(sys.modules)\n"
-        "from stillroom.recall.instructions import fast_instructions\n"
+        "from stillroom.recall.telling.instructions import fast_instructions\n"
         "fast_instructions('/nowhere', None, '/')\nprint(*set(sys.modules) - before)"
     )
     done = subprocess.run(
@@ -63,11 +63,10 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
     assert not ours & (HEAVY | {"msgspec", "sqlite3", "typing", "pathlib", "dataclasses", "subprocess", "asyncio"})
     assert {name for name in done.stdout.split() if name.startswith("stillroom.")} == {
         "stillroom.recall",
-        *(
-            f"stillroom.recall.{name}"
-            for name in ("instructions", "objects", "packing", "prepared", "quick_json", "remotes")
-        ),
-        "stillroom.recall.repository",
+        "stillroom.recall.projects",
+        *(f"stillroom.recall.projects.{name}" for name in ("objects", "remotes", "repository")),
+        "stillroom.recall.telling",
+        *(f"stillroom.recall.telling.{name}" for name in ("instructions", "packing", "prepared", "quick_json")),
     }
 
 

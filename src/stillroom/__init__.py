@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from stillroom.budget import RolloutBudget, RolloutBudgetConfig, TurnAborted
     from stillroom.config import Settings, load_settings
     from stillroom.errors import StillroomError
-    from stillroom.recall.citations import parse_memory_citation, strip_memory_citation
-    from stillroom.recall.usage_kinds import memories_usage_kinds_from_command
+    from stillroom.recall.usage.citations import parse_memory_citation, strip_memory_citation
+    from stillroom.recall.usage.usage_kinds import memories_usage_kinds_from_command
     from stillroom.spending import Usage
     from stillroom.store.budgets import SharedBudget
 
@@ -39,9 +39,9 @@ _HOMES = {
     "TurnAborted": "stillroom.budget",
     "Usage": "stillroom.spending",
     "load_settings": "stillroom.config",
-    "memories_usage_kinds_from_command": "stillroom.recall.usage_kinds",
-    "parse_memory_citation": "stillroom.recall.citations",
-    "strip_memory_citation": "stillroom.recall.citations",
+    "memories_usage_kinds_from_command": "stillroom.recall.usage.usage_kinds",
+    "parse_memory_citation": "stillroom.recall.usage.citations",
+    "strip_memory_citation": "stillroom.recall.usage.citations",
 }
 
 

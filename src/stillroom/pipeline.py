@@ -27,8 +27,8 @@ from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
 from stillroom.models import Allowance, AllowanceReport, check_model
 from stillroom.progress import Progress, ProgressListener, silent
-from stillroom.recall.preparing import RecallReport, prepare_recall
-from stillroom.recall.usage import UsageReport, count_usage
+from stillroom.recall.telling.preparing import RecallReport, prepare_recall
+from stillroom.recall.usage.counts import UsageReport, count_usage
 from stillroom.store import Store
 from stillroom.workspace.extensions import seed_instructions
 from stillroom.workspace.layout import LayoutReport, prepare_folder

@@ -9,7 +9,7 @@ from faulty_house import NOW_MS, FaultyHouse
 
 from stillroom.cli.report import _lines
 from stillroom.consolidate.outcome import Consolidated
-from stillroom.recall.citations import strip_memory_citation
+from stillroom.recall.usage.citations import strip_memory_citation
 from stillroom.store import Store
 from stillroom.testing.sessions import sample_rollout
 

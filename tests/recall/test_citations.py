@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom import parse_memory_citation, strip_memory_citation
-from stillroom.recall.citations import CitationEntry, CitationStream, MemoryCitation
+from stillroom.recall.usage.citations import CitationEntry, CitationStream, MemoryCitation
 
 ONE = "01a2273c-0036-7133-90f0-7698c74b216a"
 TWO = "01a2273c-0761-7c02-b133-ea717e072038"

@@ -11,10 +11,10 @@ import pytest
 from stillroom.clock import FixedClock
 from stillroom.config import Lookup
 from stillroom.errors import InvalidRequest, PathRefused, RecallError, Unreadable
-from stillroom.recall.counting import scope_of
-from stillroom.recall.listing import Entry, list_memories
-from stillroom.recall.notes import add_note
-from stillroom.recall.reading import Reading, read_memory
+from stillroom.recall.browse.counting import scope_of
+from stillroom.recall.browse.listing import Entry, list_memories
+from stillroom.recall.browse.notes import add_note
+from stillroom.recall.browse.reading import Reading, read_memory
 
 CLOCK = FixedClock(1_772_000_000_000)  # 2026-02-25T06:13:20Z
 

@@ -11,9 +11,9 @@ from recall_repositories import git, repository
 
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Recalling, Settings, load_settings
-from stillroom.recall.citations import parse_memory_citation
-from stillroom.recall.instructions import Instructions, Nothing, Stale, fast_instructions, instructions
-from stillroom.recall.preparing import prepare_recall
+from stillroom.recall.telling.instructions import Instructions, Nothing, Stale, fast_instructions, instructions
+from stillroom.recall.telling.preparing import prepare_recall
+from stillroom.recall.usage.citations import parse_memory_citation
 from stillroom.store import Store
 from stillroom.store.records import Folder, Stage1Draft
 from stillroom.thread import FileStamp, Thread

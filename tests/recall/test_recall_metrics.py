@@ -10,7 +10,15 @@ import pytest
 from stillroom import telemetry
 from stillroom.clock import FixedClock
 from stillroom.errors import RecallError
-from stillroom.recall.tools import ListRequest, ReadRequest, SearchRequest, call_list, call_note, call_read, call_search
+from stillroom.recall.browse.tools import (
+    ListRequest,
+    ReadRequest,
+    SearchRequest,
+    call_list,
+    call_note,
+    call_read,
+    call_search,
+)
 
 sdk = pytest.importorskip("opentelemetry.sdk.metrics", reason="the OpenTelemetry SDK is not installed")
 export = pytest.importorskip("opentelemetry.sdk.metrics.export")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stillroom.recall.labels import Label, names_in
-from stillroom.recall.packing import Line, pack
-from stillroom.recall.summary import Summary, harmless, parse
+from stillroom.recall.telling.labels import Label, names_in
+from stillroom.recall.telling.packing import Line, pack
+from stillroom.recall.telling.summary import Summary, harmless, parse
 
 SUMMARY = """v1
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.errors import NotFound, PathRefused, RecallError
-from stillroom.recall.listing import list_memories
-from stillroom.recall.paths import components
-from stillroom.recall.reading import read_memory
-from stillroom.recall.searching import search_memories
+from stillroom.recall.browse.listing import list_memories
+from stillroom.recall.browse.paths import components
+from stillroom.recall.browse.reading import read_memory
+from stillroom.recall.browse.searching import search_memories
 
 SECRET = "outside"
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from stillroom.clock import FixedClock
 from stillroom.config import Settings, StageOne
 from stillroom.errors import InvalidRequest, PathRefused, StoreUnavailable
-from stillroom.recall.excerpt import excerpt
-from stillroom.recall.ranked import RankedSearch
-from stillroom.recall.words import indexed, match_expression, query_words
+from stillroom.recall.fulltext.excerpt import excerpt
+from stillroom.recall.fulltext.ranked import RankedSearch
+from stillroom.recall.fulltext.words import indexed, match_expression, query_words
 from stillroom.store import Stage1Claim, Stage1Draft, Store
 from stillroom.thread import FileStamp, Thread
 

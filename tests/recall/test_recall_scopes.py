@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from stillroom.config import Memories, Settings, StageTwo
 from stillroom.offline import consolidate
-from stillroom.recall.instructions import Instructions, compose
-from stillroom.recall.preparing import make_ready
-from stillroom.recall.repository import Repository
-from stillroom.recall.scopes import KnownFolder, Scope, resolve
-from stillroom.recall.summary import parse
+from stillroom.recall.projects.repository import Repository
+from stillroom.recall.telling.instructions import Instructions, compose
+from stillroom.recall.telling.preparing import make_ready
+from stillroom.recall.telling.scopes import KnownFolder, Scope, resolve
+from stillroom.recall.telling.summary import parse
 from stillroom.store.records import Stage1Output
 from stillroom.workspace import artifacts
 

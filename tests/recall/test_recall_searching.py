@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import InvalidRequest
-from stillroom.recall.lines import LineReader, lines_with, skip_lines
-from stillroom.recall.listing import list_memories
-from stillroom.recall.matching import AllOnSameLine, AllWithinLines, AnyQuery, Matcher, MatchMode
-from stillroom.recall.reading import read_memory
-from stillroom.recall.searching import Match, search_memories
-from stillroom.recall.walk import Skipped
+from stillroom.recall.browse.lines import LineReader, lines_with, skip_lines
+from stillroom.recall.browse.listing import list_memories
+from stillroom.recall.browse.matching import AllOnSameLine, AllWithinLines, AnyQuery, Matcher, MatchMode
+from stillroom.recall.browse.reading import read_memory
+from stillroom.recall.browse.searching import Match, search_memories
+from stillroom.recall.browse.walk import Skipped
 
 TEXT = "alpha\nbeta gamma\n\nalpha gamma\r\ndelta\n"
 

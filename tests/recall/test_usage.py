@@ -16,8 +16,8 @@ from usage_home import DAY, HANDBOOK, NOW, REMEMBERED, UsageHome, citing, ended,
 
 from stillroom import telemetry
 from stillroom.config import CITING
-from stillroom.recall.citations import CitationEntry, MemoryCitation
-from stillroom.recall.usage import Invalid, UsageReport, count_usage, record_citation
+from stillroom.recall.usage.citations import CitationEntry, MemoryCitation
+from stillroom.recall.usage.counts import Invalid, UsageReport, count_usage, record_citation
 from stillroom.store import Store
 
 SESSION = "01900000-0000-7000-8000-000000000001"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom import memories_usage_kinds_from_command as kinds
-from stillroom.recall import usage_kinds
-from stillroom.recall.plain_script import plain_commands
+from stillroom.recall.usage import usage_kinds
+from stillroom.recall.usage.plain_script import plain_commands
 
 M = "/home/u/.codex/memories"
 

@@ -14,7 +14,7 @@ import msgspec
 from stillroom.clock import FixedClock
 from stillroom.config import Settings, Source
 from stillroom.extract.register import register_threads
-from stillroom.recall.usage import UsageReport, count_usage
+from stillroom.recall.usage.counts import UsageReport, count_usage
 from stillroom.store import Stage1Draft, Store
 from stillroom.testing.sessions import sample_rollout
 from stillroom.workspace.history import History

@@ -11,8 +11,8 @@ from cyclopts.validators import Number
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
-from stillroom.recall.listing import list_memories
-from stillroom.recall.reading import read_memory
+from stillroom.recall.browse.listing import list_memories
+from stillroom.recall.browse.reading import read_memory
 
 
 def list_command(
@@ -134,7 +134,7 @@ def note_command(
     json
         Print `{path, text}` as JSON.
     """
-    from stillroom.recall.notes import add_note  # the rules of redaction take a tenth of a second to load
+    from stillroom.recall.browse.notes import add_note  # the rules of redaction take a tenth of a second to load
 
     settings = load_settings(home=home, root=root)
     note = add_note(settings.root, text, name=name, clock=SystemClock(), redaction=settings.memories.redaction)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from stillroom.cli.output import console, plain
 from stillroom.config import load_settings
-from stillroom.recall.instructions import Instructions, Nothing, instructions, shown
+from stillroom.recall.telling.instructions import Instructions, Nothing, instructions, shown
 
 
 def recall_command(

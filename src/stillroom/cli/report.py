@@ -15,7 +15,7 @@ from stillroom.extract.outcome import Failed as ThreadFailed
 from stillroom.extract.outcome import Phase1Report
 from stillroom.models import AllowanceReport
 from stillroom.pipeline import PipelineReport
-from stillroom.recall.usage import UsageReport
+from stillroom.recall.usage.counts import UsageReport
 from stillroom.spending import Usage
 from stillroom.store.records import ThreadsLeft
 

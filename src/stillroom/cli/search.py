@@ -14,9 +14,9 @@ from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import LOOKUP, load_settings
 from stillroom.errors import ConfigError
-from stillroom.recall.matching import AllOnSameLine, AllWithinLines, AnyQuery, MatchMode
-from stillroom.recall.ranked import Hit, RankedResult, RankedSearch
-from stillroom.recall.searching import Match, SearchResult, search_memories
+from stillroom.recall.browse.matching import AllOnSameLine, AllWithinLines, AnyQuery, MatchMode
+from stillroom.recall.browse.searching import Match, SearchResult, search_memories
+from stillroom.recall.fulltext.ranked import Hit, RankedResult, RankedSearch
 
 
 def search_command(

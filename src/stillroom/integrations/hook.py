@@ -16,13 +16,13 @@ from stillroom.integrations.bounds import GIVE_UP_SECONDS, MAX_CONTEXT_CHARS
 from stillroom.integrations.event import AGENTS, EVENTS, Event, read_event
 from stillroom.integrations.journal import log_failure, log_session, was_given
 from stillroom.integrations.starting import OFF, start_pass
-from stillroom.recall.quick_json import quote
+from stillroom.recall.telling.quick_json import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-    from stillroom.recall.instructions import Instructions
+    from stillroom.recall.telling.instructions import Instructions
 
 
 class _TimeUp(Exception):
@@ -84,7 +84,7 @@ def _tell(home: str, event: Event) -> None:
 
 def _instructions(home: str, event: Event) -> Instructions | None:
     """From the prepared copy; if that no longer holds, from the folder itself, once, at the price of the imports."""
-    from stillroom.recall.instructions import Instructions, Stale, fast_instructions
+    from stillroom.recall.telling.instructions import Instructions, Stale, fast_instructions
 
     max_chars = MAX_CONTEXT_CHARS[event.agent]
     told = fast_instructions(home, None, event.cwd, max_chars=max_chars)
@@ -92,7 +92,7 @@ def _instructions(home: str, event: Event) -> Instructions | None:
         from pathlib import Path
 
         from stillroom.config import load_settings
-        from stillroom.recall.instructions import instructions
+        from stillroom.recall.telling.instructions import instructions
 
         told = instructions(load_settings(home=Path(home)), event.cwd, max_chars=max_chars)
     return told if isinstance(told, Instructions) else None

@@ -6,7 +6,7 @@ import os
 import time
 
 from stillroom.integrations.bounds import MAX_LOG_BYTES, MAX_SESSIONS_BYTES, SESSIONS_TAIL_BYTES
-from stillroom.recall.quick_json import dumps
+from stillroom.recall.telling.quick_json import dumps
 
 FAILURES = "hook.log"
 SESSIONS = "sessions.jsonl"

@@ -12,10 +12,10 @@ from msgspec import Meta
 from stillroom.clock import Clock
 from stillroom.config import SERVING, Serving, Settings
 from stillroom.errors import InvalidRequest, StillroomError
-from stillroom.recall.listing import Listing
-from stillroom.recall.reading import Reading
-from stillroom.recall.searching import SearchResult
-from stillroom.recall.tools import (
+from stillroom.recall.browse.listing import Listing
+from stillroom.recall.browse.reading import Reading
+from stillroom.recall.browse.searching import SearchResult
+from stillroom.recall.browse.tools import (
     ListRequest,
     NoteRequest,
     ReadRequest,
@@ -25,7 +25,7 @@ from stillroom.recall.tools import (
     call_read,
     call_search,
 )
-from stillroom.recall.usage import CitationReceipt, record_citation
+from stillroom.recall.usage.counts import CitationReceipt, record_citation
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 

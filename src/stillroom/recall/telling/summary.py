@@ -6,8 +6,8 @@ import re
 import unicodedata
 from dataclasses import dataclass, field, replace
 
-from stillroom.recall.labels import Label, of_description, of_heading, of_line, of_suffix
-from stillroom.recall.packing import HEADING, ITEM, MORE, Line, is_bullet
+from stillroom.recall.telling.labels import Label, of_description, of_heading, of_line, of_suffix
+from stillroom.recall.telling.packing import HEADING, ITEM, MORE, Line, is_bullet
 
 VERSION = "v1"
 #: What a consolidation writes where there is nothing to say.

@@ -11,7 +11,7 @@ import msgspec
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import NotFound, RecallError
-from stillroom.recall.paths import Node, components, open_step, opened_path
+from stillroom.recall.browse.paths import Node, components, open_step, opened_path
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ import msgspec
 
 from stillroom.config import Lookup
 from stillroom.errors import InvalidRequest
-from stillroom.recall.lines import lines_with
+from stillroom.recall.browse.lines import lines_with
 
 _NOT_ALPHANUMERIC = re.compile(r"[^\w\n]+|_+")
 #: The same for ASCII, which `str.translate` does ten times as fast.

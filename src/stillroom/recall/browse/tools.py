@@ -10,15 +10,15 @@ from msgspec import Meta
 
 from stillroom.clock import Clock
 from stillroom.config import RedactionStyle
-from stillroom.recall.counting import counted
-from stillroom.recall.listing import Listing, list_memories
-from stillroom.recall.matching import AnyQuery, MatchMode
-from stillroom.recall.note_names import NAME_FORM, NOTES
-from stillroom.recall.reading import Reading, read_memory
-from stillroom.recall.searching import SearchResult, search_memories
+from stillroom.recall.browse.counting import counted
+from stillroom.recall.browse.listing import Listing, list_memories
+from stillroom.recall.browse.matching import AnyQuery, MatchMode
+from stillroom.recall.browse.note_names import NAME_FORM, NOTES
+from stillroom.recall.browse.reading import Reading, read_memory
+from stillroom.recall.browse.searching import SearchResult, search_memories
 
 if TYPE_CHECKING:
-    from stillroom.recall.notes import Note
+    from stillroom.recall.browse.notes import Note
 
 _Path = Annotated[str, Meta(description="Relative to the memory folder, without `..`.")]
 _Cursor = Annotated[str, Meta(description="`next_cursor` of the page before.")]
@@ -113,6 +113,6 @@ def call_search(root: Path, request: SearchRequest) -> SearchResult:
 
 def call_note(root: Path, text: str, *, name: str | None, clock: Clock, redaction: RedactionStyle) -> Note:
     """`add_note`, counted."""
-    from stillroom.recall.notes import add_note  # the rules of redaction take a tenth of a second to load
+    from stillroom.recall.browse.notes import add_note  # the rules of redaction take a tenth of a second to load
 
     return counted("add_ad_hoc_note", NOTES, lambda: add_note(root, text, name=name, clock=clock, redaction=redaction))

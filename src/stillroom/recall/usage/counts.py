@@ -20,9 +20,9 @@ from stillroom.clock import Clock
 from stillroom.config import CITING, Citing, Settings
 from stillroom.errors import RolloutError
 from stillroom.progress import Progress, ProgressListener, silent
-from stillroom.recall.citations import MemoryCitation, parse_memory_citation
-from stillroom.recall.cited_lines import CitedLines
-from stillroom.recall.uses import Cited, Folder, Looked, ThreadUses, handed_in, read_uses
+from stillroom.recall.usage.citations import MemoryCitation, parse_memory_citation
+from stillroom.recall.usage.cited_lines import CitedLines
+from stillroom.recall.usage.uses import Cited, Folder, Looked, ThreadUses, handed_in, read_uses
 from stillroom.rollouts.found import Broken
 from stillroom.rollouts.readers import reader_of
 from stillroom.rollouts.redact import redact

@@ -11,8 +11,8 @@ import msgspec
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import RecallError
-from stillroom.recall.paging import page_length, take_page
-from stillroom.recall.paths import components, opened_path, quoted, readable
+from stillroom.recall.browse.paging import page_length, take_page
+from stillroom.recall.browse.paths import components, opened_path, quoted, readable
 from stillroom.rollouts.truncate import BYTES_PER_TOKEN
 
 #: What an entry costs beside its path when it is sent as JSON.

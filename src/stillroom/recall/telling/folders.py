@@ -12,10 +12,10 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import Recalling, Settings
-from stillroom.recall.objects import holds_commit
-from stillroom.recall.remotes import normalise_remote
-from stillroom.recall.repository import Repository, identify
-from stillroom.recall.scopes import KnownFolder
+from stillroom.recall.projects.objects import holds_commit
+from stillroom.recall.projects.remotes import normalise_remote
+from stillroom.recall.projects.repository import Repository, identify
+from stillroom.recall.telling.scopes import KnownFolder
 from stillroom.store import Store
 from stillroom.store.records import Checkout, Folder
 

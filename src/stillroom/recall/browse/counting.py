@@ -7,8 +7,8 @@ from typing import Literal, TypeVar
 
 from stillroom import telemetry
 from stillroom.errors import RecallError
-from stillroom.recall.note_names import NOTES
-from stillroom.recall.paths import components
+from stillroom.recall.browse.note_names import NOTES
+from stillroom.recall.browse.paths import components
 
 Tool = Literal["list", "read", "search", "add_ad_hoc_note"]
 T = TypeVar("T")

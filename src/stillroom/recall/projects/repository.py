@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-from stillroom.recall.objects import holds_commit
-from stillroom.recall.remotes import remote_of, repository_name, without_git_suffix
+from stillroom.recall.projects.objects import holds_commit
+from stillroom.recall.projects.remotes import remote_of, repository_name, without_git_suffix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

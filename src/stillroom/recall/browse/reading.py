@@ -8,8 +8,8 @@ import msgspec
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import InvalidRequest, PathRefused
-from stillroom.recall.lines import skip_lines
-from stillroom.recall.paths import opened_path, quoted, read_text, readable
+from stillroom.recall.browse.lines import skip_lines
+from stillroom.recall.browse.paths import opened_path, quoted, read_text, readable
 from stillroom.rollouts.truncate import middle_truncate
 
 

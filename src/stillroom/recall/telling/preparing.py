@@ -11,12 +11,12 @@ import msgspec
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError, StoreError, WorkspaceError
-from stillroom.recall import prepared
-from stillroom.recall.folders import known_folders, learn_folders
-from stillroom.recall.packing import Line
-from stillroom.recall.prepared import SUMMARY, Prepared, Stamp, stamp_from, stamp_of
-from stillroom.recall.scopes import KnownFolder, Scope, resolve
-from stillroom.recall.summary import VERSION, harmless, parse
+from stillroom.recall.telling import prepared
+from stillroom.recall.telling.folders import known_folders, learn_folders
+from stillroom.recall.telling.packing import Line
+from stillroom.recall.telling.prepared import SUMMARY, Prepared, Stamp, stamp_from, stamp_of
+from stillroom.recall.telling.scopes import KnownFolder, Scope, resolve
+from stillroom.recall.telling.summary import VERSION, harmless, parse
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.workspace.tree import opened, read_file

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stillroom.config import CITING, Citing, StageTwo
 from stillroom.errors import FolderRefused, HistoryError
-from stillroom.recall.citations import CitationEntry
+from stillroom.recall.usage.citations import CitationEntry
 from stillroom.workspace.git import BRANCH
 from stillroom.workspace.history import History
 from stillroom.workspace.tree import opened, parent, read_file, unseen

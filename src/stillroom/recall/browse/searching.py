@@ -9,11 +9,11 @@ import msgspec
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import RecallError
-from stillroom.recall.lines import LineReader
-from stillroom.recall.matching import AnyQuery, Matcher, MatchMode
-from stillroom.recall.paging import page_length, take_page
-from stillroom.recall.paths import read_text, readable
-from stillroom.recall.walk import Skipped, Walk
+from stillroom.recall.browse.lines import LineReader
+from stillroom.recall.browse.matching import AnyQuery, Matcher, MatchMode
+from stillroom.recall.browse.paging import page_length, take_page
+from stillroom.recall.browse.paths import read_text, readable
+from stillroom.recall.browse.walk import Skipped, Walk
 from stillroom.rollouts.truncate import BYTES_PER_TOKEN, middle_truncate
 
 #: What a match costs beside its texts when it is sent as JSON.

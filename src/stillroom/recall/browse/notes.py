@@ -9,8 +9,8 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import LOOKUP, Lookup, RedactionStyle
 from stillroom.errors import InvalidRequest, PathRefused, RecallError
-from stillroom.recall.note_names import NOTES, check_name, names_for
-from stillroom.recall.paths import opened_root
+from stillroom.recall.browse.note_names import NOTES, check_name, names_for
+from stillroom.recall.browse.paths import opened_root
 from stillroom.rollouts.redact import redact
 from stillroom.workspace.tree import parent, write_new
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from stillroom.config import CITING
-from stillroom.recall.plain_script import VARIABLES, plain_commands
-from stillroom.recall.reading_commands import operands_of, paths_drawn_on
+from stillroom.recall.usage.plain_script import VARIABLES, plain_commands
+from stillroom.recall.usage.reading_commands import operands_of, paths_drawn_on
 
 UsageKind = Literal["memory_md", "memory_summary", "raw_memories", "rollout_summaries", "skills"]
 

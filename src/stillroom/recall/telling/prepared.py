@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 
 from stillroom import __version__
-from stillroom.recall.packing import Line
-from stillroom.recall.quick_json import loads
-from stillroom.recall.repository import Repository
+from stillroom.recall.projects.repository import Repository
+from stillroom.recall.telling.packing import Line
+from stillroom.recall.telling.quick_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

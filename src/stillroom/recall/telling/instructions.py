@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 
-from stillroom.recall.packing import pack
-from stillroom.recall.prepared import SUMMARY, Prepared, load, stamp_of
-from stillroom.recall.remotes import repository_name
-from stillroom.recall.repository import Repository, find_same, identify
+from stillroom.recall.projects.remotes import repository_name
+from stillroom.recall.projects.repository import Repository, find_same, identify
+from stillroom.recall.telling.packing import pack
+from stillroom.recall.telling.prepared import SUMMARY, Prepared, load, stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stillroom.config import Settings
-    from stillroom.recall.packing import LeftOut, Tier
+    from stillroom.recall.telling.packing import LeftOut, Tier
 
 TAG = "stillroom-memory"
 _BYTES_PER_TOKEN = 4
@@ -111,7 +111,7 @@ def instructions(settings: Settings, cwd: str, *, max_chars: int | None = None) 
     fast = fast_instructions(home, root, cwd, max_chars=max_chars)
     if not isinstance(fast, Stale):
         return fast
-    from stillroom.recall.preparing import folders_if_any, make_ready, save_if_possible
+    from stillroom.recall.telling.preparing import folders_if_any, make_ready, save_if_possible
 
     ready = make_ready(settings, folders_if_any(settings))
     save_if_possible(settings, ready)

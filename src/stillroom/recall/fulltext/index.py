@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 from stillroom.errors import RecallError
-from stillroom.recall.words import indexed
+from stillroom.recall.fulltext.words import indexed
 from stillroom.store.sql import parse_queries
 from stillroom.store.texts import from_sql, to_sql
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import NotFound, RecallError
-from stillroom.recall.index import Origin, Passage
-from stillroom.recall.note_names import NOTES
-from stillroom.recall.paths import opened_path, read_text
-from stillroom.recall.walk import Walk
+from stillroom.recall.browse.note_names import NOTES
+from stillroom.recall.browse.paths import opened_path, read_text
+from stillroom.recall.browse.walk import Walk
+from stillroom.recall.fulltext.index import Origin, Passage
 from stillroom.store import Store
 from stillroom.store.records import OutputStamp
 from stillroom.workspace.artifacts import SUMMARIES, summary_stem

@@ -17,14 +17,14 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import LOOKUP, Lookup, Settings
 from stillroom.errors import InvalidRequest, RecallError
-from stillroom.recall.excerpt import excerpt
-from stillroom.recall.folders import known_folders
-from stillroom.recall.index import Row, SearchIndex, find, folders, refresh
-from stillroom.recall.paging import page_length, start_of
-from stillroom.recall.passages import file_stamps, origins, thread_of
-from stillroom.recall.paths import opened_path, readable
-from stillroom.recall.repository import find_same, identify
-from stillroom.recall.words import match_expression, query_words
+from stillroom.recall.browse.paging import page_length, start_of
+from stillroom.recall.browse.paths import opened_path, readable
+from stillroom.recall.fulltext.excerpt import excerpt
+from stillroom.recall.fulltext.index import Row, SearchIndex, find, folders, refresh
+from stillroom.recall.fulltext.passages import file_stamps, origins, thread_of
+from stillroom.recall.fulltext.words import match_expression, query_words
+from stillroom.recall.projects.repository import find_same, identify
+from stillroom.recall.telling.folders import known_folders
 from stillroom.store import Store
 from stillroom.workspace.artifacts import SUMMARIES
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from stillroom.config import StageOne
-from stillroom.recall.citations import MemoryCitation, parse_memory_citation
-from stillroom.recall.usage_kinds import UsageKind, memories_usage_kinds_from_command, usage_kind_of_path
+from stillroom.recall.usage.citations import MemoryCitation, parse_memory_citation
+from stillroom.recall.usage.usage_kinds import UsageKind, memories_usage_kinds_from_command, usage_kind_of_path
 from stillroom.rollouts.calls import Asked, Call, Output, read_call, read_output
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.readers import open_thread

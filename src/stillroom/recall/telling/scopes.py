@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from stillroom.recall.labels import Label, means_everywhere, names_in
-from stillroom.recall.remotes import repository_name, without_git_suffix
-from stillroom.recall.repository import Repository, same_project
-from stillroom.recall.summary import Summary
+from stillroom.recall.projects.remotes import repository_name, without_git_suffix
+from stillroom.recall.projects.repository import Repository, same_project
+from stillroom.recall.telling.labels import Label, means_everywhere, names_in
+from stillroom.recall.telling.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The tools over the memory folder: list, read, search, note."""

@@ -1,0 +1,1 @@
+"""Ranked full-text search, over an index that can be made again."""

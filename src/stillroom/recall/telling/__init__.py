@@ -1,0 +1,1 @@
+"""What a session is told at its start."""
