@@ -5,10 +5,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+FRAMEWORKS := .venv-adapters
 UV     := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow interop check format bench docs dist clean
+.PHONY: help demo test slow adapters interop check format bench docs dist clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -35,6 +36,16 @@ test: $(READY)  ## the unit tests, under a minute
 slow: $(READY)  ## the tests that take longer: kill at every step, many processes, large files
 	@$(BIN)/python -m pytest -m slow
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 tests/rollouts
+
+adapters:  ## the budget in real agent frameworks, in an environment of its own
+ifdef UV
+	@uv venv --quiet --clear --python $(PYTHON) $(FRAMEWORKS)
+	@uv pip install --quiet --python $(FRAMEWORKS)/bin/python --editable . --group dev --group adapters
+else
+	@$(PYTHON) -m venv --clear $(FRAMEWORKS)
+	@$(FRAMEWORKS)/bin/python -m pip install --quiet --editable . --group dev --group adapters
+endif
+	@$(FRAMEWORKS)/bin/python -m pytest tests/budget/adapters -rs
 
 interop: $(READY)  ## the tests against real clients from npm, and a real llama.cpp
 ifdef UV
@@ -64,4 +75,4 @@ dist: $(READY)  ## a wheel and an sdist, each tried in an empty environment
 	@sh examples/try_dist.sh $(BIN)/python
 
 clean:  ## remove what make made
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

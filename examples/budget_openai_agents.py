@@ -1,5 +1,7 @@
 """A team of OpenAI's Agents SDK on one budget. Here a double is the model."""
 
+import asyncio
+
 from agents import Agent, RunConfig, Runner, Usage
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
@@ -19,6 +21,6 @@ editor = Agent(
 
 with budget.session("editor"):
     try:
-        Runner.run_sync(editor, "Write the book.", hooks=hooks, run_config=RunConfig(tracing_disabled=True))
+        asyncio.run(Runner.run(editor, "Write the book.", hooks=hooks, run_config=RunConfig(tracing_disabled=True)))
     except TurnAborted as stopped:
         print(stopped.outcome.to_json())

@@ -1,5 +1,7 @@
 """A team of Pydantic AI agents on one budget. Here a double is the model: yours is `BudgetModel("openai:gpt-6")`."""
 
+import asyncio
+
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
 
@@ -20,6 +22,6 @@ async def research(topic: str) -> str:
 with budget.session("editor"):
     try:
         while True:
-            print(editor.run_sync("One more chapter.").output, budget.remaining())
+            print(asyncio.run(editor.run("One more chapter.")).output, budget.remaining())
     except TurnAborted as stopped:
         print(stopped.outcome.to_json())

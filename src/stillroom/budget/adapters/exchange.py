@@ -25,17 +25,21 @@ class Exchange:
 
     def prepared(self, body: Body) -> Body:
         """What is sent in place of the caller's request, which stays as it is."""
-        if self.request.reminder:
-            reminded = self.wire.remind(body, self.request.reminder.text)
-            if reminded is None:
-                self.request.reminder = None
-            else:
-                body = reminded
-        if body.get("stream"):
-            streamed = self.wire.streamed(body)
-            self.hides_usage = streamed is not body
-            body = streamed
-        return body
+        body = self.reminded(body)
+        if not body.get("stream"):
+            return body
+        streamed = self.wire.streamed(body)
+        self.hides_usage = streamed is not body
+        return streamed
+
+    def reminded(self, body: Body) -> Body:
+        """The request with a reminder that is due. Where it can't have one, the reminder stays due."""
+        if self.request.reminder is None:
+            return body
+        reminded = self.wire.remind(body, self.request.reminder.text)
+        if reminded is None:
+            self.request.reminder = None
+        return body if reminded is None else reminded
 
     def answered(self, result: Any, *, stream: type[MeteredStream | MeteredAsyncStream] | None) -> Any:
         """What the caller gets."""
