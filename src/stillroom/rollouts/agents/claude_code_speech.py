@@ -6,6 +6,7 @@ import re
 from typing import Literal, NamedTuple
 
 from stillroom.rollouts.agents.claude_code_record import Record
+from stillroom.rollouts.agents.scaffolding import without_blocks
 
 Author = Literal["user", "harness", "agent"]
 
@@ -18,12 +19,10 @@ class Words(NamedTuple):
 
 
 # Blocks that the client or a hook puts into what a person typed, or behind what a tool printed.
-_OPENING = re.compile(
-    r"<(system-reminder|user-prompt-submit-hook|session-start-hook|new-diagnostics|ide_[a-z_]{1,40}"
-    r"|local-command-(?:stdout|stderr|caveat))\b[^>]{0,400}>"
+_BLOCKS = (
+    "system-reminder|user-prompt-submit-hook|session-start-hook|new-diagnostics|ide_[a-z_]{1,40}"
+    "|local-command-(?:stdout|stderr|caveat)"
 )
-# A text with more kinds of openings that never close was made to be slow.
-_MAX_UNCLOSED = 20
 # Texts that are the client's from their first word on.
 _CLIENTS = (
     "Caveat: The messages below",
@@ -49,20 +48,7 @@ _TEAMMATE = re.compile(r"</?teammate-message\b[^>]{0,400}>")
 
 def without_scaffolding(text: str) -> str:
     """`text` without what the client or a hook put into it."""
-    kept: list[str] = []
-    end = 0
-    unclosed: set[str] = set()
-    for opening in _OPENING.finditer(text) if "<" in text else ():
-        if opening.start() < end or opening[1] in unclosed or len(unclosed) > _MAX_UNCLOSED:
-            continue
-        closing = f"</{opening[1]}>"
-        found = text.find(closing, opening.end())
-        if found < 0:
-            unclosed.add(opening[1])
-            continue
-        kept.append(text[end : opening.start()])
-        end = found + len(closing)
-    return "".join(kept) + text[end:] if end else text
+    return without_blocks(text, _BLOCKS)
 
 
 def is_typed(record: Record) -> bool:

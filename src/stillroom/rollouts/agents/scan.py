@@ -1,0 +1,49 @@
+"""Look at the files of a home: one that has not changed is not opened, one that can't be understood fails alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from stat import S_ISREG
+from typing import NamedTuple
+
+from stillroom.errors import RolloutError
+from stillroom.rollouts.found import Broken, Discovery, Unchanged
+from stillroom.thread import FileStamp
+
+
+class File(NamedTuple):
+    """A session's file, as it looks now. Files are ordered by their times."""
+
+    mtime_ns: int
+    size: int
+    path: Path
+
+    def stamp(self, offset: int) -> FileStamp:
+        return FileStamp(size=self.size, mtime_ns=self.mtime_ns, offset=offset)
+
+
+def scan(
+    paths: Iterable[Path], known: Mapping[str, FileStamp], look: Callable[[File], Discovery]
+) -> Iterator[Discovery]:
+    """What `look` finds in the files that are not as `known` says, oldest first."""
+    files: list[File] = []
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:  # gone since it was listed, or a link to nowhere
+            continue
+        if S_ISREG(status.st_mode):
+            files.append(File(status.st_mtime_ns, status.st_size, path))
+    for file in sorted(files):
+        name = str(file.path)
+        stamp = known.get(name)
+        if stamp is not None and (stamp.size, stamp.mtime_ns) == (file.size, file.mtime_ns):
+            yield Unchanged(name)
+            continue
+        try:
+            yield look(file)
+        except RolloutError as error:
+            yield Broken(name, str(error))
+        except OSError as error:
+            yield Broken(name, f"`{name}` can't be read: {error.strerror}")
