@@ -13,7 +13,7 @@ def write(home: Path, text: str) -> Path:
     return home
 
 
-HOMES = {"CODEX_HOME": "/codex", "CLAUDE_CONFIG_DIR": "/claude", "XDG_DATA_HOME": "/data"}
+HOMES = {"CODEX_HOME": "/codex", "CLAUDE_CONFIG_DIR": "/claude", "XDG_DATA_HOME": "/data", "GEMINI_CLI_HOME": "/gemini"}
 
 
 def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
@@ -25,6 +25,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("claude-code", "/claude"),
         ("opencode", "/data/opencode"),
         ("opencode", "/other.db"),
+        ("gemini-cli", "/gemini/.gemini"),
     ]
 
 

@@ -131,7 +131,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A place where an agent stores sessions."""
 
     #: How the sessions are stored.
-    format: Literal["codex", "claude-code", "opencode"]
+    format: Literal["codex", "claude-code", "opencode", "gemini-cli"]
     #: The agent's home, e.g. `~/.codex` or `~/.claude`; for `opencode` its data folder, or a database.
     root: str
 
@@ -537,12 +537,18 @@ def opencode_data(environ: Mapping[str, str]) -> tuple[Path, ...]:
     return (data, data / Path(given).expanduser()) if given and given != ":memory:" else (data,)
 
 
+def gemini_home(environ: Mapping[str, str]) -> Path:
+    """`.gemini` in `GEMINI_CLI_HOME`, or in the home."""
+    return Path(environ.get("GEMINI_CLI_HOME") or "~").expanduser() / ".gemini"
+
+
 def default_sources(environ: Mapping[str, str]) -> tuple[Source, ...]:
     """Where the agents keep their sessions; one that is not there has none."""
     return (
         Source(format="codex", root=str(codex_home(environ))),
         Source(format="claude-code", root=str(claude_home(environ))),
         *(Source(format="opencode", root=str(path)) for path in opencode_data(environ)),
+        Source(format="gemini-cli", root=str(gemini_home(environ))),
     )
 
 

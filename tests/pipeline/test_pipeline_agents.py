@@ -13,13 +13,14 @@ from stillroom.config import Settings, Source, load_settings
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
 
 DATA = Path(__file__).parents[1] / "data"
+LAYOUTS = {"gemini-cli": "0.61.0-interactive-hooks"}
 NOW_MS = 1_796_029_200_000  # 2026-11-30T09:00:00Z
 
 
 def home_of(agent: str, tmp_path: Path) -> Path:
     """The samples of an agent, where its client would have them."""
-    if agent != "opencode":
-        return DATA / agent
+    if agent in LAYOUTS:
+        return DATA / agent / LAYOUTS[agent]
     with closing(sqlite3.connect(tmp_path / "opencode.db")) as db:
         db.executescript((DATA / agent / "1.18.33-sqlite" / "opencode.sql").read_text(encoding="utf-8"))
         # As in a terminal: nobody is forbidden to ask.
@@ -35,7 +36,10 @@ def run(given: Settings) -> PipelineReport:
 
 @pytest.mark.parametrize(
     ("agent", "threads", "remembered"),
-    [("opencode", 5, {"ses_dd8d82547ffeDdoCYso9DF8sM9"})],
+    [
+        ("opencode", 5, {"ses_dd8d82547ffeDdoCYso9DF8sM9"}),
+        ("gemini-cli", 1, {"12a1d3a5-cabf-46c7-97f6-b8b17d2b0e1b"}),
+    ],
 )
 def test_the_sessions_of_every_agent_become_memory(tmp_path: Path, agent: str, threads: int, remembered: set[str]):
     root = home_of(agent, tmp_path)

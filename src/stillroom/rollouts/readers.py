@@ -10,6 +10,7 @@ from typing import Protocol
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import claude_code, codex
+from stillroom.rollouts.agents.gemini import reader as gemini
 from stillroom.rollouts.agents.opencode import reader as opencode
 from stillroom.rollouts.found import Discovery
 from stillroom.rollouts.stream import Decoder, ItemStream
@@ -38,7 +39,9 @@ class Reader(Protocol):
         """The items of the session stored at `path`. Raises `RolloutError` if it can't be opened."""
 
 
-READERS: Mapping[str, Reader] = MappingProxyType({reader.AGENT: reader for reader in (codex, claude_code, opencode)})
+READERS: Mapping[str, Reader] = MappingProxyType(
+    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini)}
+)
 """By agent."""
 
 

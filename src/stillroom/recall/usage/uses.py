@@ -28,7 +28,14 @@ _PENDING_CALLS = 100
 
 _message = msgspec.json.Decoder(Message)
 #: Tools beside the shell that read files, by the names that the agents give them, and the argument that says where.
-_FILE_TOOLS = {"Read": ("file_path",), "Grep": ("path",), "read": ("filePath", "path"), "grep": ("path",)}
+_FILE_TOOLS = {
+    "Read": ("file_path",),
+    "Grep": ("path",),  # Claude Code
+    "read": ("filePath", "path"),
+    "grep": ("path",),  # OpenCode
+    "read_file": ("file_path", "absolute_path"),
+    "search_file_content": ("dir_path", "path"),  # Gemini CLI
+}
 
 _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _call = msgspec.json.Decoder(Call)

@@ -1,0 +1,247 @@
+"""Find Gemini CLI's threads: one file a session and one a sub-agent, in a folder for each project.
+
+Up to about 0.3x a session was one JSON object: it is read as if it were the log of its messages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
+from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
+from stillroom.rollouts.agents.ends import preview_of, read_head, read_tail
+from stillroom.rollouts.agents.gemini.records import Records
+from stillroom.rollouts.agents.gemini.rewinds import superseded
+from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.found import Discovery, Found
+from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.speech import preview_text
+from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.stream import ItemStream, open_stream
+from stillroom.thread import FileStamp, Thread
+
+AGENT = "gemini-cli"
+COPIES = False
+_SESSION = re.compile(r"session-[\w-]{1,100}\.jsonl?", re.ASCII)
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_SUB_AGENT = re.compile(rf"{_UUID}\.jsonl")
+_ID = re.compile(r"[\w-]{1,100}", re.ASCII)
+_LOGGED = re.compile(rb'"sessionId": ?"([\w-]{1,100})"')
+# An old session is held as a whole while it is taken apart.
+_MAX_OBJECT_BYTES = 64 * 1024 * 1024
+_MAX_SMALL_BYTES = 1024 * 1024
+
+
+class Project(NamedTuple):
+    """What is known of the project that a folder belongs to."""
+
+    cwd: str
+    #: Sessions in which a person typed: a script's prompts are not logged. None: nothing is logged here.
+    typed: frozenset[str]
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    session_id: Any = None
+    start_time: Any = None
+    last_updated: Any = None
+    timestamp: Any = None
+    kind: Any = None
+    summary: Any = None
+    directories: Any = None
+    change: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="$set")
+
+
+class _Object(msgspec.Struct):
+    messages: list[msgspec.Raw] = []
+
+
+class _Projects(msgspec.Struct):
+    projects: dict[str, Any] = {}
+
+
+_header = msgspec.json.Decoder(_Header)
+
+
+@dataclass(slots=True)
+class _Traits:
+    """What the lines at both ends tell."""
+
+    session_id: str = ""
+    first_ms: int | None = None
+    last_ms: int | None = None
+    title: str = ""
+    folders: list[str] = field(default_factory=list)
+
+    def learn(self, line: bytes) -> None:
+        try:
+            told = _header.decode(line)
+            if bytes(told.change) != b"null":
+                told = _header.decode(told.change)
+        except UNREADABLE:
+            return
+        self.session_id = self.session_id or text_of(told.session_id)
+        self.title = text_of(told.summary) or self.title
+        if isinstance(told.directories, list):
+            self.folders = self.folders or [folder for folder in told.directories if isinstance(folder, str)]
+        times = [time for value in (told.start_time, told.last_updated, told.timestamp) if (time := time_of(value))]
+        if times:
+            self.first_ms = self.first_ms or times[0]
+            self.last_ms = max(times)
+
+
+def discover(
+    home: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
+) -> Iterator[Discovery]:
+    """Look at every session and sub-agent under `home`, oldest first."""
+    projects: dict[Path, Project] = {}
+
+    def look(file: File) -> Discovery:
+        return _look(file, home.absolute(), projects, max_line_bytes, reading)
+
+    yield from scan(_files(home.absolute()), known, look)
+
+
+def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
+    """All that is known of a session stands in its file."""
+    del home, stored
+    yield from ()
+
+
+def open_items(
+    path: Path, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream[Records]:
+    """Open a session or a sub-agent's file. Raises `RolloutError` if it can't be opened.
+
+    With `stop_after_bytes` what was rewound is not looked for.
+    """
+    try:
+        rewound: frozenset[int] = frozenset()
+        if stop_after_bytes is None and path.suffix != ".json":
+            rewound = superseded(path, max_line_bytes=max_line_bytes, reading=reading)
+        records = Records(
+            ReadStats(),
+            of_agent=_is_sub_agent(path),
+            cwd=_small(_project_folder(path) / ".project_root").decode("utf-8", "replace").strip() or None,
+            superseded=rewound,
+            reading=reading,
+        )
+        if path.suffix == ".json":
+            file, stop = open_chunks(_taken_apart(path, reading), reading=reading), stop_after_bytes or 2**62
+            return ItemStream(
+                file, path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading
+            )
+    except OSError as error:
+        raise RolloutError(f"`{path}` can't be read: {error.strerror}") from error
+    return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
+
+
+def _files(home: Path) -> Iterator[Path]:
+    for path in home.glob("tmp/*/chats/*"):
+        if _SESSION.fullmatch(path.name):
+            yield path
+        elif _ID.fullmatch(path.name):
+            yield from (file for file in path.glob("*.jsonl") if _SUB_AGENT.fullmatch(file.name))
+
+
+def _is_sub_agent(path: Path) -> bool:
+    return path.parent.name != "chats"
+
+
+def _project_folder(path: Path) -> Path:
+    return path.parents[2] if _is_sub_agent(path) else path.parents[1]
+
+
+def _look(file: File, home: Path, projects: dict[Path, Project], max_line_bytes: int, reading: Reading) -> Discovery:
+    path = file.path
+    traits, offset = _Traits(), 0
+    is_agent = _is_sub_agent(path)
+    if path.suffix == ".json":
+        traits.learn(_read_object(path, reading))
+        with open_items(path, max_line_bytes=max_line_bytes, stop_after_bytes=2**62, reading=reading) as items:
+            preview = preview_of(items, reading=reading)
+    else:
+        records = Records(ReadStats(), of_agent=is_agent, reading=reading)
+        preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
+        first = traits.first_ms
+        offset = read_tail(path, traits.learn, size=file.size, reading=reading)
+        traits.first_ms = first or traits.first_ms
+    if _ID.fullmatch(traits.session_id) is None:
+        raise RolloutError(f"`{path}` can't be used: it has no header")
+    folder = _project_folder(path)
+    if folder not in projects:
+        projects[folder] = _project(folder, home, reading)
+    project = projects[folder]
+    created = traits.first_ms or file.mtime_ns // 1_000_000
+    source = "cli" if path.suffix == ".json" or traits.session_id in project.typed else "exec"
+    thread = Thread(
+        thread_id=traits.session_id,
+        agent=AGENT,
+        rollout_path=str(path),
+        source='{"subagent":"other"}' if is_agent else source,
+        cwd=project.cwd or next(iter(traits.folders), ""),
+        created_at_ms=created,
+        updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
+        title=preview_text(traits.title, max_chars=reading.preview_chars),
+        preview=preview,
+        parent_thread_id=path.parent.name if is_agent else None,
+    )
+    return Found(thread, file.stamp(offset))
+
+
+def _project(folder: Path, home: Path, reading: Reading) -> Project:
+    typed: set[str] = set()
+    try:
+        with open_stored(folder / "logs.json", reading=reading) as file:
+            while lines := file.readlines(reading.chunk_bytes):
+                typed.update(name.decode() for line in lines for name in _LOGGED.findall(line))
+    except (OSError, RolloutError):
+        pass
+    return Project(_cwd(folder, home), frozenset(typed))
+
+
+def _cwd(folder: Path, home: Path) -> str:
+    """Where the project is. Folders of older versions are named by a hash of that."""
+    if root := _small(folder / ".project_root").decode("utf-8", "replace").strip():
+        return root
+    try:
+        paths = msgspec.json.decode(_small(home / "projects.json"), type=_Projects).projects
+    except UNREADABLE:
+        return ""
+    for path, name in paths.items():
+        if folder.name in (name, hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()):
+            return path
+    return ""
+
+
+def _small(path: Path) -> bytes:
+    try:
+        with open_stored(path) as file:
+            return file.read(_MAX_SMALL_BYTES)
+    except (OSError, RolloutError):
+        return b""
+
+
+def _read_object(path: Path, reading: Reading) -> bytes:
+    with open_stored(path, reading=reading) as file:
+        data = file.read(_MAX_OBJECT_BYTES + 1)
+    if len(data) > _MAX_OBJECT_BYTES:
+        raise RolloutError(f"`{path}` can't be used: it is over {_MAX_OBJECT_BYTES} bytes")
+    return data
+
+
+def _taken_apart(path: Path, reading: Reading) -> Generator[bytes, None, None]:
+    try:
+        messages = msgspec.json.decode(_read_object(path, reading), type=_Object).messages
+    except UNREADABLE as error:
+        raise RolloutError(f"`{path}` can't be used: it holds no session") from error
+    for message in messages:
+        yield bytes(message).replace(b"\n", b" ") + b"\n"

@@ -1,0 +1,87 @@
+"""What holds of every reader of files of lines, whatever stands in the file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from golden import DATA, LIMIT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stillroom.config import Reading
+from stillroom.rollouts.item import Item
+from stillroom.rollouts.readers import reader_of
+
+AGENTS = ("gemini-cli",)
+#: Pieces so small that every sample has many.
+SMALL = Reading(batch_bytes=4096, chunk_bytes=512, head_bytes=4096, tail_window_bytes=2048)
+samples = st.sampled_from([path for agent in AGENTS for path in sorted((DATA / agent).rglob("*.jsonl"))])
+garbage = st.binary(max_size=80) | st.sampled_from(
+    [
+        *(
+            b"{}",
+            b"null",
+            b"[" * 5000,
+            b'{"type":"user"}',
+            b'{"type":"user.message","data":7}',
+            b'{"$set":{"messages":[3]}}',
+        ),
+        *(b'{"id":"x","type":"user","content":[3]}', b'{"type":"user","message":{"parts":[3]}}', b'{"$rewindTo":7}'),
+    ]
+)
+
+
+def items(folder: Path, sample: Path, data: bytes) -> list[Item]:
+    agent, layout = sample.relative_to(DATA).parts[:2]
+    reader = reader_of(agent)
+    path = folder / sample.relative_to(DATA / agent / layout)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    for discovery in reader.discover(folder, {}, max_line_bytes=LIMIT):
+        assert discovery is not None
+    if not data.strip():
+        return []
+    with reader.open_items(path, max_line_bytes=LIMIT, reading=SMALL) as stream:
+        read = list(stream)
+    with reader.open_items(path, max_line_bytes=LIMIT, reading=SMALL) as stream:
+        assert b",".join(stream.texts()) == b",".join(item.raw for item in read)
+    return read
+
+
+def said(read: list[Item]) -> Counter[bytes]:
+    # What is superseded is only known of the whole file.
+    return Counter(item.raw for item in read if item.role != "user")
+
+
+@given(sample=samples, cut=st.floats(0, 1))
+def test_a_file_cut_anywhere_loses_nothing_before_the_cut(tmp_path_factory, sample: Path, cut: float):
+    folder, data = tmp_path_factory.mktemp("cut"), sample.read_bytes()
+    at = int(len(data) * cut)
+    lines = data[:at].count(b"\n")
+    before = [(item.line_no, item.type) for item in items(folder, sample, data) if item.line_no <= lines]
+    part = [(item.line_no, item.type) for item in items(folder, sample, data[:at])]
+    assert part[: len(before)] == before
+
+
+@given(sample=samples, number=st.integers(0, 1000), line=garbage)
+def test_a_line_of_garbage_costs_at_most_what_it_held(tmp_path_factory, sample: Path, number: int, line: bytes):
+    folder, data = tmp_path_factory.mktemp("garbage"), sample.read_bytes()
+    lines = data.splitlines(keepends=True)
+    number %= len(lines)
+    whole = items(folder, sample, data)
+    lines[number] = line.replace(b"\n", b" ") + b"\n"
+    damaged = items(folder, sample, b"".join(lines))
+    others = [item for item in whole if item.line_no != number + 1]
+    lost = said(others) - said(damaged)
+    # A result whose call is lost is read without knowing of which tool it is.
+    assert all(b"call_output" in raw for raw in lost)
+    assert len(damaged) >= len(others)
+
+
+@given(sample=samples)
+def test_a_session_stored_twice_in_a_file_says_nothing_twice(tmp_path_factory, sample: Path):
+    folder, data = tmp_path_factory.mktemp("twice"), sample.read_bytes()
+    once, twice = items(folder, sample, data), items(folder, sample, data + data)
+    assert [(item.line_no, item.type) for item in twice] == [(item.line_no, item.type) for item in once]
+    assert said(twice) == said(once)
