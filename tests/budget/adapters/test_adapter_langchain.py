@@ -16,8 +16,8 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRetryMiddleware
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic import PrivateAttr
@@ -57,6 +57,21 @@ class Fake(GenericFakeChatModel):
     ) -> ChatResult:
         self._sent.append(messages)
         return super()._generate(messages, stop, run_manager, **keys)
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **keys: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        """Words, and the usage with the last of them, as the models of the providers do."""
+        self._sent.append(messages)
+        answer = next(self.messages)
+        assert isinstance(answer, AIMessage)
+        for word in str(answer.content).split():
+            yield ChatGenerationChunk(message=AIMessageChunk(word))
+        yield ChatGenerationChunk(message=AIMessageChunk("", usage_metadata=answer.usage_metadata))
 
     def bind_tools(self, tools: Any, **_: Any) -> Any:
         return self
@@ -197,13 +212,27 @@ def test_a_callback_gives_back_what_a_failed_request_held() -> None:
     assert (budget.status().used, budget.status().reserved) == (100, 0)
 
 
-def test_a_model_that_streams_is_charged_by_callback() -> None:
-    budget = a_budget()
+def test_a_model_that_streams_is_charged_by_callback_and_raises_after_its_last_chunk() -> None:
+    budget = a_budget(150)
+    model = fake(says("one two"), says("three four"))
+    seen: list[str] = []
     with budget.session("root"):
-        text = "".join(
-            chunk.text for chunk in fake(says("one two")).stream("go", config={"callbacks": [BudgetCallback()]})
-        )
-    assert text == "one two"
+        for chunk in model.stream("go", config={"callbacks": [BudgetCallback()]}):
+            seen += [str(chunk.content)]
+        with pytest.raises(TurnAborted):
+            for chunk in model.stream("go", config={"callbacks": [BudgetCallback()]}):
+                seen += [str(chunk.content)]
+    assert [word for word in seen if word] == ["one", "two", "three", "four"]
+    assert budget.status().used == 200
+
+
+def test_an_agent_whose_tokens_are_streamed_is_charged() -> None:
+    budget = a_budget()
+    agent = create_agent(fake(says("one two")), middleware=[BudgetMiddleware()])
+    with budget.session("root"):
+        chunks = [chunk.content for chunk, _ in agent.stream(GO, stream_mode="messages")]
+    assert [chunk for chunk in chunks if chunk] == ["one", "two"]
+    assert budget.status().used == 100
 
 
 def test_each_try_of_a_retry_is_reminded_until_one_is_answered() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from typing import Any
 
@@ -205,3 +206,42 @@ async def test_outside_of_a_session_nothing_is_metered_unless_one_was_given() ->
     await Runner.run(agent, "go", hooks=BudgetHooks(session=Session(budget, "given")), run_config=CONFIG)
     assert budget.status().used == 100
     assert [len(found) for found in reminders(model)] == [0, 1]
+
+
+async def test_agents_as_tools_that_run_at_once_are_told_apart() -> None:
+    hooks = BudgetHooks(reserve_tokens=10)
+    budget = a_budget()
+    both = asyncio.Barrier(2)
+
+    async def answer(_: Any) -> ModelStep:
+        await both.wait()  # both are sent before one is answered
+        return says("read", tokens=70)
+
+    children = [Agent(name=name, model=ScriptedModel([ModelStep.respond(answer)])) for name in ("reader", "listener")]
+    model = ScriptedModel(
+        [
+            ModelStep(
+                output=[
+                    function_call(child.name, '{"input": "it"}', call_id=f"call_{child.name}") for child in children
+                ],
+                usage=used(100),
+            ),
+            says("done"),
+        ]
+    )
+    tools = [child.as_tool(child.name, "Helps.", hooks=hooks) for child in children]
+    async with asyncio.timeout(20):
+        with budget.session("root"):
+            await Runner.run(
+                Agent(name="planner", model=model, tools=list(tools)), "go", hooks=hooks, run_config=CONFIG
+            )
+    assert (budget.status().used, budget.status().reserved) == (340, 0)
+
+
+async def test_a_conversation_that_the_server_keeps_is_reminded_too() -> None:
+    model = ScriptedModel([calls("look"), calls("look"), says("done")])
+    agent = Agent(name="worker", model=model, tools=[look])
+    with a_budget(1000, reminder_at_remaining_tokens=(850,)).session("root"):
+        await Runner.run(agent, "go", conversation_id="conv_1", hooks=BudgetHooks(), run_config=CONFIG)
+    assert reminders(model) == [[(-1, REMINDER(1000))], [], [(-1, REMINDER(800))]]
+    assert [len(call.input) for call in model.calls] == [2, 1, 2], "only what is new is sent"

@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.profiles import ModelProfile
@@ -285,3 +286,26 @@ async def test_outside_of_a_session_nothing_is_metered_unless_one_was_given() ->
 
 
 _: Callable[..., Awaitable[object]] = test_outside_of_a_session_nothing_is_metered_unless_one_was_given
+
+
+class Compacting(TestModel):
+    async def compact_messages(
+        self, request_context: ModelRequestContext, *, instructions: str | None = None
+    ) -> ModelResponse:
+        return says("in short", tokens=60)
+
+
+async def test_a_compaction_is_charged_and_begins_a_context_that_is_told_what_is_left() -> None:
+    budget = a_budget()
+    model = BudgetModel(Compacting())
+    context = ModelRequestContext(
+        model=model, messages=[], model_settings=None, model_request_parameters=ModelRequestParameters()
+    )
+    assert (await model.compact_messages(context)).text == "in short"
+    with budget.session("root") as session:
+        await Agent(model).run("go")
+        assert session.pending_reminder("0") is None
+        before = budget.status().used
+        await model.compact_messages(context)
+        assert budget.status().used == before + 60
+        assert session.pending_reminder("0")

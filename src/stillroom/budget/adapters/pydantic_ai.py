@@ -22,7 +22,13 @@ from stillroom.spending import Usage
 try:
     from pydantic_ai import RunContext
     from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, UserPromptPart
-    from pydantic_ai.models import KnownModelName, Model, ModelRequestParameters, StreamedResponse
+    from pydantic_ai.models import (
+        KnownModelName,
+        Model,
+        ModelRequestContext,
+        ModelRequestParameters,
+        StreamedResponse,
+    )
     from pydantic_ai.models.wrapper import WrapperModel
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.usage import RequestUsage
@@ -87,6 +93,19 @@ class BudgetModel(WrapperModel):
                     request.charge_failed(_usage(stream.usage))
                     raise
             request.charge(_usage(stream.usage))
+
+    async def compact_messages(
+        self, request_context: ModelRequestContext, *, instructions: str | None = None
+    ) -> ModelResponse:
+        """A request like any other; after it the history states again what is left."""
+        request = self._metering.admit()
+        if request is None:
+            return await super().compact_messages(request_context, instructions=instructions)
+        with request:
+            response = await super().compact_messages(request_context, instructions=instructions)
+            request.session.rearm_reminder()
+            request.charge(_usage(response.usage))
+        return response
 
     def _reminded(self, messages: list[ModelMessage], reminder: Reminder | None) -> list[ModelMessage]:
         """The history that is sent, with the reminder as its last part; the agent's own history stays as it is."""
