@@ -163,7 +163,7 @@ class RolloutBudgetTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     cache_write_token_weight: float | None = None
     #: Ours: charge for a token of reasoning. None: as any other output.
     reasoning_token_weight: float | None = None
-    #: Ours: weighted tokens for one closing answer after the limit was reached.
+    #: Ours: weighted tokens for one closing answer after the limit was exceeded.
     grace_tokens: int = 0
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from stillroom.budget import Budget, BudgetExceeded, BudgetStatus, Reminder, TurnAborted
+from stillroom.budget.config import MAX_LIMIT_TOKENS
 from stillroom.clock import FixedClock
 from stillroom.errors import BudgetError, InvalidUsage, ReservationSettled
 from stillroom.spending import Usage
@@ -22,7 +23,7 @@ def spend(tokens: int) -> Usage:
     return Usage(output_tokens=tokens)
 
 
-def told(budget: Budget, thread_id: str, window_id: str = "w1") -> int | None:
+def told(budget: Budget, thread_id: str, window_id: str = "w1") -> float | None:
     """Deliver the pending reminder, if any, and say which remainder it states."""
     reminder = budget.pending_reminder(thread_id, window_id)
     if reminder is None:
@@ -51,7 +52,7 @@ def test_output_and_fresh_input_are_charged_by_their_weights(new_budget: NewBudg
 def test_units_of_the_provider_override_the_weights(new_budget: NewBudget) -> None:
     budget = new_budget(**CODEX, sampling_token_weight=2.0)
     assert budget.record_usage("root", spend(15), units=40.5) == 40.5
-    assert told(budget, "root") == 59
+    assert told(budget, "root") == 59.5
 
 
 @pytest.mark.parametrize("units", [-1, -0.1, math.nan, math.inf, -math.inf, "40", True, [1]])
@@ -125,7 +126,7 @@ def test_millionths_add_up(new_budget: NewBudget) -> None:
 # Limits
 
 
-def test_the_charge_that_reaches_the_limit_aborts_and_so_does_every_later_one(new_budget: NewBudget) -> None:
+def test_the_charge_that_exceeds_the_limit_aborts_and_so_does_every_later_one(new_budget: NewBudget) -> None:
     budget = new_budget(limit_tokens=30)
     assert budget.record_usage("root", spend(10)) == 10
     budget.check("root")
@@ -143,9 +144,47 @@ def test_the_charge_that_reaches_the_limit_aborts_and_so_does_every_later_one(ne
     assert aborted(lambda: budget.record_usage("root", spend(1))).used == 36
 
 
+def test_exactly_nothing_left_is_within_every_limit(new_budget: NewBudget) -> None:
+    """As in the released Codex (`tests/interop/test_codex_budget.py`): one more request may be sent, and ends it."""
+    budget = new_budget(limit_tokens=100, reminder_at_remaining_tokens=(50,), grace_tokens=10)
+    budget.register("child", limit_tokens=100)
+    assert budget.record_usage("child", spend(100)) == 100
+    budget.check("child")
+    status = budget.status()
+    assert (status.remaining, status.exhausted, status.crossed_by) == (0, False, None)
+    assert told(budget, "child") == 0
+    assert budget.reserve_closing_answer("child") is None
+    outcome = aborted(lambda: budget.reserve("child", 1))
+    assert (outcome.reason, outcome.crossed_by) == ("budget_reserved", None)
+    with budget.reserve("child", 0) as held:
+        assert aborted(lambda: held.settle(spend(1))).crossed_by == "child"
+    assert aborted(lambda: budget.check("child")).reason == "budget_exceeded"
+    assert aborted(lambda: budget.reserve("child", 0)).reason == "budget_exceeded"
+    assert budget.reserve_closing_answer("child") is not None
+
+
+def test_the_largest_limit_is_a_limit(new_budget: NewBudget) -> None:
+    budget = new_budget(limit_tokens=MAX_LIMIT_TOKENS)
+    budget.record_usage("root", spend(MAX_LIMIT_TOKENS))
+    for _ in range(3):
+        aborted(lambda: budget.record_usage("root", spend(MAX_LIMIT_TOKENS)))
+    assert budget.status().exhausted
+    other = new_budget(limit_tokens=MAX_LIMIT_TOKENS)
+    aborted(lambda: other.record_usage("root", Usage(), units=1e300))
+
+
+def test_a_fraction_counts_when_thresholds_are_compared(new_budget: NewBudget) -> None:
+    budget = new_budget(**CODEX)
+    assert told(budget, "root") == 100
+    budget.record_usage("root", Usage(), units=24.9)
+    assert told(budget, "root") is None
+    budget.record_usage("root", Usage(), units=0.1)
+    assert told(budget, "root") == 75
+
+
 def test_the_outcome_survives_json(new_budget: NewBudget) -> None:
     budget = new_budget(limit_tokens=30)
-    outcome = aborted(lambda: budget.record_usage("root", spend(30)))
+    outcome = aborted(lambda: budget.record_usage("root", spend(31)))
     assert BudgetExceeded.from_json(outcome.to_json()) == outcome
 
 
@@ -165,12 +204,12 @@ def test_a_child_has_its_own_lower_limit_and_the_tree_goes_on(new_budget: NewBud
     budget.register("root")
     budget.register("child", parent="root", limit_tokens=20)
     budget.register("grandchild", parent="child")
-    outcome = aborted(lambda: budget.record_usage("grandchild", spend(20)))
-    assert (outcome.scope, outcome.limit, outcome.used) == ("child", 20, 20)
+    outcome = aborted(lambda: budget.record_usage("grandchild", spend(21)))
+    assert (outcome.scope, outcome.limit, outcome.used) == ("child", 20, 21)
     with pytest.raises(TurnAborted):
         budget.check("child")
     budget.check("root")
-    assert budget.remaining("root") == 80
+    assert budget.remaining("root") == 79
 
 
 def test_a_child_never_raises_a_limit_and_never_switches_it_off(new_budget: NewBudget) -> None:
@@ -187,7 +226,7 @@ def test_a_child_never_raises_a_limit_and_never_switches_it_off(new_budget: NewB
 def test_the_outermost_limit_is_the_one_that_is_told(new_budget: NewBudget) -> None:
     budget = new_budget(limit_tokens=100)
     budget.register("child", limit_tokens=10)
-    assert aborted(lambda: budget.record_usage("child", spend(100))).scope is None
+    assert aborted(lambda: budget.record_usage("child", spend(101))).scope is None
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan, math.inf, "9"])
@@ -300,19 +339,19 @@ def test_a_lease_that_means_nothing_is_refused(new_budget: NewBudget, seconds: A
 def test_one_closing_answer_is_given_for_a_limit(new_budget: NewBudget) -> None:
     budget = new_budget(limit_tokens=100, grace_tokens=15)
     assert budget.reserve_closing_answer("root") is None
-    aborted(lambda: budget.record_usage("root", spend(100)))
+    aborted(lambda: budget.record_usage("root", spend(101)))
     closing = budget.reserve_closing_answer("root")
     assert closing is not None
     assert closing.tokens == 15
     assert budget.reserve_closing_answer("child") is None
     assert closing.settle(spend(12)) == 12
     assert budget.reserve_closing_answer("root") is None
-    assert budget.status().used == 112
+    assert budget.status().used == 113
 
 
 def test_a_closing_answer_that_was_not_had_is_given_again(new_budget: NewBudget) -> None:
     budget = new_budget(limit_tokens=100, grace_tokens=15)
-    aborted(lambda: budget.record_usage("root", spend(100)))
+    aborted(lambda: budget.record_usage("root", spend(101)))
     closing = budget.reserve_closing_answer("root")
     assert closing is not None
     closing.release()
@@ -321,7 +360,7 @@ def test_a_closing_answer_that_was_not_had_is_given_again(new_budget: NewBudget)
 
 def test_without_grace_there_is_no_closing_answer(new_budget: NewBudget) -> None:
     budget = new_budget(limit_tokens=100)
-    aborted(lambda: budget.record_usage("root", spend(100)))
+    aborted(lambda: budget.record_usage("root", spend(101)))
     assert budget.reserve_closing_answer("root") is None
 
 
@@ -398,7 +437,7 @@ def test_without_context_start_each_threshold_is_told_once(new_budget: NewBudget
     assert told(budget, "root", "w2") == 45
 
 
-def test_a_limit_that_need_not_be_whole_is_told_with_its_fraction(new_budget: NewBudget) -> None:
+def test_what_is_left_is_told_with_its_fraction(new_budget: NewBudget) -> None:
     budget = new_budget(limit_budget=2.5, reminder_at_remaining_tokens=(1,))
     first = budget.pending_reminder("root", "w1")
     assert first is not None
@@ -410,7 +449,8 @@ def test_a_limit_that_need_not_be_whole_is_told_with_its_fraction(new_budget: Ne
     second = budget.pending_reminder("root", "w1")
     assert second is not None
     assert "have 0.3 weighted" in second.text
-    assert aborted(lambda: budget.record_usage("root", Usage(), units=0.3)).used == 2.5
+    assert budget.record_usage("root", Usage(), units=0.3) == 0.3
+    assert aborted(lambda: budget.record_usage("root", Usage(), units=1e-6)).used == 2.500001
 
 
 def test_an_interval_instead_of_the_list(new_budget: NewBudget) -> None:

@@ -111,7 +111,7 @@ def test_a_session_that_is_resumed_goes_on_where_it_was(tmp_path: Path) -> None:
         assert (resumed.remaining(), resumed.config.limit) == (60, 100)
         assert resumed.pending_reminder("root", "w1") is None
     with SharedBudget.attach(path, tree_id="tree") as attached, pytest.raises(TurnAborted):
-        attached.record_usage("root", Usage(output_tokens=60))
+        attached.record_usage("root", Usage(output_tokens=61))
 
 
 def test_trees_of_one_database_are_strangers(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_session_has_the_ledgers_methods_for_its_thread(new_budget: NewBudget)
         session.check()
         assert session.remaining() == 60
         with pytest.raises(TurnAborted):
-            session.record_usage(Usage(output_tokens=60))
+            session.record_usage(Usage(output_tokens=61))
         assert session.reserve_closing_answer() is not None
 
 
@@ -132,7 +132,7 @@ def test_a_parent_turns_its_childs_end_into_a_result(new_budget: NewBudget) -> N
 def test_the_error_crosses_processes_whole() -> None:
     budget = a_budget()
     with pytest.raises(TurnAborted) as caught:
-        budget.record_usage("root", Usage(output_tokens=100))
+        budget.record_usage("root", Usage(output_tokens=101))
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.outcome) == (str(caught.value), caught.value.outcome)
     assert again.reason == "budget_exceeded"

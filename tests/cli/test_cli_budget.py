@@ -35,7 +35,7 @@ def test_trees_are_told_with_threads_and_holds(tmp_path: Path, capsys: pytest.Ca
                 child.record_usage(Usage(), units=2500.5)
         budget.reserve("root", 2000)
         with SharedBudget.open(path, config, tree_id="used up") as other, pytest.raises(TurnAborted):
-            other.record_usage("root", Usage(output_tokens=100_000))
+            other.record_usage("root", Usage(output_tokens=100_001))
         assert run_command(["budget", "status", "nightly", "--home", str(tmp_path)]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[:3] == [
@@ -45,7 +45,7 @@ def test_trees_are_told_with_threads_and_holds(tmp_path: Path, capsys: pytest.Ca
         ]
         assert lines[3].startswith("  held: 2,000 for root until ")
         assert run_command(["budget", "status", "--home", str(tmp_path)]) == 0
-        assert "used up  100,000 of 100,000 used, 0 left  EXHAUSTED by root" in capsys.readouterr().out
+        assert "used up  100,001 of 100,000 used, 0 left  EXHAUSTED by root" in capsys.readouterr().out
         assert run_command(["budget", "status", "nightly", "--json", "--home", str(tmp_path)]) == 0
         (told,) = json.loads(capsys.readouterr().out)["budgets"]
         assert (told["limit"], told["used"], told["remaining"], told["reserved"]) == (100_000, 4000.5, 95_999.5, 2000)

@@ -1,7 +1,6 @@
 """The real Codex CLI and our ledger, given the same settings and the same responses: the same reminders, the same end.
 
-Each answer is one turn. Two differences are known and left out here: Codex 0.171 goes on with exactly nothing left, and
-it shows fractions under `limit_tokens` too; the open source, which we follow there, does neither.
+Each answer is one turn, or a compaction.
 """
 
 from __future__ import annotations
@@ -41,6 +40,10 @@ def out(tokens: int) -> dict[str, Any]:
     [
         (LIMIT, [out(10), out(10), out(10), out(0), out(45), out(0), out(16), out(0)]),
         (LIMIT, [out(20), out(10), (COMPACT, out(10)), out(10), out(0)]),
+        (LIMIT, [out(50), out(50), out(0), out(1), out(0)]),
+        (LIMIT, [out(100), (COMPACT, out(0)), out(0), (COMPACT, out(1)), out(0)]),
+        (LIMIT, [{"codex_rollout_budget_units": units} for units in (24.5, 0.4, 0.25, 0, 16.125, 9, 50, 0)]),
+        (LIMIT + "sampling_token_weight = 0.25\n", [out(3), out(96), out(1), out(301), out(0)]),
         (LIMIT + "reminder_at_context_start = false\n", [out(10), out(20), out(0), (COMPACT, out(5)), out(10), out(0)]),
         (LIMIT + "enforce_limit = false\n", [out(80), out(50), out(0), (COMPACT, out(5)), out(0)]),
         (
@@ -102,11 +105,11 @@ def run_ours(settings: str, steps: list[Any]) -> list[tuple[str, ...] | str]:
         reported = read_usage(step[1] if isinstance(step, tuple) else step)
         assert reported is not None
         usage, units = reported
-        if isinstance(step, tuple):
-            budget.record_usage("root", usage, units=units)
-            history, window = [], window + 1
-            continue
         try:
+            if isinstance(step, tuple):
+                budget.record_usage("root", usage, units=units)
+                history, window = [], window + 1
+                continue
             budget.check("root")
             if reminder := budget.pending_reminder("root", str(window)):
                 history.append(reminder.text)
@@ -115,6 +118,8 @@ def run_ours(settings: str, steps: list[Any]) -> list[tuple[str, ...] | str]:
             budget.record_usage("root", usage, units=units)
             seen.append(told)
         except TurnAborted:
+            if isinstance(step, tuple):
+                continue  # a compaction that fails leaves the history
             seen.append(f"{told} sessionBudgetExceeded")
     return seen
 

@@ -14,8 +14,8 @@ from stillroom.spending import Usage
 
 #: Millionths of a weighted token in one.
 PER_TOKEN = 1_000_000
-#: One charge at most, and what a ledger's sum saturates at.
-MAX_UNITS = MAX_LIMIT_TOKENS * PER_TOKEN
+#: One charge at most, and what a ledger's sum in a database saturates at: just above every limit.
+MAX_UNITS = MAX_LIMIT_TOKENS * PER_TOKEN + 1
 
 Weigh = Callable[[Usage], int]
 
@@ -34,7 +34,7 @@ def provider_units(units: object) -> int:
     """A charge that the provider set itself. Raises `InvalidUsage` unless it is finite and not negative."""
     if isinstance(units, bool) or not isinstance(units, int | float) or not 0 <= units < math.inf:
         raise InvalidUsage("response.completed usage.codex_rollout_budget_units must be finite and non-negative")
-    return units_of(min(units, MAX_LIMIT_TOKENS))
+    return units_of(units) if units <= MAX_LIMIT_TOKENS else MAX_UNITS
 
 
 def count_of(tokens: object) -> int:

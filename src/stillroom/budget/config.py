@@ -44,7 +44,7 @@ class RolloutBudgetConfig(msgspec.Struct, frozen=True, kw_only=True):
     cache_write_token_weight: float | None = None
     #: Charge for a token of reasoning; None: as any other output.
     reasoning_token_weight: float | None = None
-    #: Weighted tokens for one closing answer after the limit was reached.
+    #: Weighted tokens for one closing answer after the limit was exceeded.
     grace_tokens: int = 0
 
     def __post_init__(self) -> None:

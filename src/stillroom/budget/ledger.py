@@ -115,7 +115,7 @@ class RolloutBudget:
     def check(self, thread_id: str) -> None:
         with self._lock:
             node = self._threads.get(thread_id) or self._node(thread_id)
-            stop = self._stop(node) if any(cap.used >= cap.limit for cap in node.path) else None
+            stop = self._stop(node) if any(cap.used > cap.limit for cap in node.path) else None
         if stop:
             raise TurnAborted(stop)
 
@@ -136,16 +136,16 @@ class RolloutBudget:
 
     def reserve_closing_answer(self, thread_id: str) -> Reservation | None:
         with self._lock:
-            reached = self._reached(self._node(thread_id))
-            if reached is None or reached.closing_given or not self._config.grace_tokens:
+            exceeded = self._exceeded(self._node(thread_id))
+            if exceeded is None or exceeded.closing_given or not self._config.grace_tokens:
                 return None
-            reached.closing_given = True
+            exceeded.closing_given = True
         return Reservation(
             self,
             reservation_id=str(uuid.uuid4()),
             thread_id=thread_id,
             tokens=self._config.grace_tokens,
-            closing=Closing(reached.thread_id),
+            closing=Closing(exceeded.thread_id),
         )
 
     def pending_reminder(self, thread_id: str, window_id: str) -> Reminder | None:
@@ -178,7 +178,7 @@ class RolloutBudget:
                 used=self._tree.used / PER_TOKEN,
                 remaining=max(_left(self._tree), 0) / PER_TOKEN,
                 reserved=self._held(self._tree) / PER_TOKEN,
-                exhausted=self._reached(self._tree) is not None,
+                exhausted=self._exceeded(self._tree) is not None,
                 crossed_by=self._tree.crossed_by,
                 threads=tuple(map(_thread_status, self._threads.values())),
                 reservations=tuple(
@@ -219,11 +219,11 @@ class RolloutBudget:
             node.own += charge
             node.used += charge
             tree.used += charge
-            tree_reached = tree.used >= tree.limit
-            thread_reached = node.used >= node.limit
+            tree_exceeded = tree.used > tree.limit
+            thread_exceeded = node.used > node.limit
             if node.between:
-                thread_reached = self._charge_between(node, charge) or thread_reached
-            return self._mark_reached(node) if tree_reached or thread_reached else None
+                thread_exceeded = self._charge_between(node, charge) or thread_exceeded
+            return self._mark_exceeded(node) if tree_exceeded or thread_exceeded else None
 
     def _new_node(self, thread_id: str) -> _Node:
         with self._lock:
@@ -239,26 +239,26 @@ class RolloutBudget:
         return node
 
     def _charge_between(self, node: _Node, charge: int) -> bool:
-        """Charge the threads between the tree and this one; whether a limit of theirs is reached."""
+        """Charge the threads between the tree and this one; whether a limit of theirs is exceeded."""
         for cap in node.between:
             cap.used += charge
-        return any(cap.used >= cap.limit for cap in node.between)
+        return any(cap.used > cap.limit for cap in node.between)
 
-    def _mark_reached(self, node: _Node) -> BudgetExceeded | None:
+    def _mark_exceeded(self, node: _Node) -> BudgetExceeded | None:
         for cap in node.path:
-            if cap.used >= cap.limit and cap.crossed_by is None:
+            if cap.used > cap.limit and cap.crossed_by is None:
                 cap.crossed_by = node.thread_id
         return self._stop(node)
 
-    def _reached(self, node: _Node) -> _Node | None:
-        """The outermost limit over this node that is reached."""
+    def _exceeded(self, node: _Node) -> _Node | None:
+        """The outermost limit over this node that is exceeded. Using exactly all of it is within it."""
         if not self._config.enforce_limit:
             return None
-        return next((cap for cap in node.path if cap.used >= cap.limit), None)
+        return next((cap for cap in node.path if cap.used > cap.limit), None)
 
     def _stop(self, node: _Node) -> BudgetExceeded | None:
-        reached = self._reached(node)
-        return self._outcome("budget_exceeded", reached, node) if reached else None
+        exceeded = self._exceeded(node)
+        return self._outcome("budget_exceeded", exceeded, node) if exceeded else None
 
     def _refusal(self, node: _Node, units: int) -> BudgetExceeded | None:
         """Why so much can't be held for this node."""

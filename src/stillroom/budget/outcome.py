@@ -12,12 +12,12 @@ from stillroom.errors import BudgetError
 class BudgetExceeded(msgspec.Struct, frozen=True, kw_only=True):
     """Why a turn was aborted. Numbers are weighted tokens."""
 
-    #: `budget_exceeded`: the limit is reached. `budget_reserved`: what is left is held for requests under way.
+    #: `budget_exceeded`: more than the limit is used. `budget_reserved`: what was to be held does not fit beside that.
     reason: Literal["budget_exceeded", "budget_reserved"]
     tree_id: str
     #: The thread whose turn is aborted.
     thread_id: str
-    #: The limit that was reached: the tree's, or a thread's own lower one.
+    #: The limit that is in the way: the tree's, or a thread's own lower one.
     limit: float
     #: What counts against that limit.
     used: float
@@ -25,7 +25,7 @@ class BudgetExceeded(msgspec.Struct, frozen=True, kw_only=True):
     reserved: float = 0
     #: The thread whose own limit it is; None: the limit of the whole tree.
     scope: str | None = None
-    #: The thread whose charge reached the limit.
+    #: The thread whose charge exceeded the limit.
     crossed_by: str | None = None
     #: What each thread of the tree used itself.
     threads: dict[str, float] = {}
@@ -44,7 +44,7 @@ class TurnAborted(BudgetError):
     """The tree's budget does not allow this turn to go on; `outcome` says why.
 
     Nothing was lost: what led to it is charged. A parent catches it around a child that has a lower limit of its own;
-    where the limit of the whole tree is reached, the parent's next `check` raises it again.
+    where the limit of the whole tree is exceeded, the parent's next `check` raises it again.
     """
 
     def __init__(self, outcome: BudgetExceeded) -> None:

@@ -19,7 +19,8 @@ class Budget(Protocol):
     """One ledger for a tree of threads. Every method is atomic, and any thread or task may call it.
 
     A thread that is not known yet is added, directly under the tree. Limits are looked at from the tree down to the
-    thread, so that the outermost one that is reached is the one that is reported.
+    thread, so that the outermost one that is exceeded is the one that is reported. A limit is exceeded
+    when more than it is used: with exactly nothing left, one more request may be sent, as Codex sends it.
     """
 
     @property
@@ -53,7 +54,7 @@ class Budget(Protocol):
         """Charge what a response used and return the charge, in weighted tokens.
 
         `units` is a charge that the provider set itself (`codex_rollout_budget_units`); then the weights don't count.
-        Raises `TurnAborted` when a limit is reached, now or earlier: the usage is charged all the same. Raises
+        Raises `TurnAborted` when a limit is exceeded, now or earlier: the usage is charged all the same. Raises
         `InvalidUsage` for numbers that mean nothing, and charges nothing.
         """
         ...
@@ -76,7 +77,7 @@ class Budget(Protocol):
         ...
 
     def reserve_closing_answer(self, thread_id: str) -> Reservation | None:
-        """Hold `grace_tokens` for one last answer after a limit was reached; None when there is none to give.
+        """Hold `grace_tokens` for one last answer after a limit was exceeded; None when there is none to give.
 
         Each limit gives one, to the first thread that asks. Settling it raises nothing.
         """

@@ -28,9 +28,9 @@ class Reminder(msgspec.Struct, frozen=True, kw_only=True):
     thread_id: str
     #: The context window; compaction begins a new one.
     window_id: str
-    #: How many thresholds are reached.
+    #: How many thresholds are passed.
     index: int
-    #: Weighted tokens, rounded down; where the limit is a `limit_budget`, with their fraction.
+    #: Weighted tokens, with their fraction.
     remaining_tokens: float
 
     @property
@@ -53,15 +53,16 @@ def due_reminder(
     config: RolloutBudgetConfig, *, thread_id: str, window_id: str, remaining_units: int, delivered: Delivery | None
 ) -> Reminder | None:
     """The reminder that this thread has to be given now, if any. `remaining_units` may be below zero."""
-    shown = _shown(config, remaining_units)
-    index = _index(config, remaining_units, shown)
+    index = _index(config, remaining_units)
     if delivered and (delivered.window_id == window_id or not config.reminder_at_context_start):
         due = index > delivered.index
     else:
         due = config.reminder_at_context_start or index > 0
     if not due:
         return None
-    return Reminder(thread_id=thread_id, window_id=window_id, index=index, remaining_tokens=shown)
+    return Reminder(
+        thread_id=thread_id, window_id=window_id, index=index, remaining_tokens=max(remaining_units, 0) / PER_TOKEN
+    )
 
 
 def after_delivery(reminder: Reminder, *, delivered: Delivery | None) -> Delivery:
@@ -71,13 +72,7 @@ def after_delivery(reminder: Reminder, *, delivered: Delivery | None) -> Deliver
     return Delivery(reminder.window_id, reminder.index)
 
 
-def _shown(config: RolloutBudgetConfig, remaining_units: int) -> float:
-    left = max(remaining_units, 0)
-    return left // PER_TOKEN if config.limit_budget is None else left / PER_TOKEN
-
-
-def _index(config: RolloutBudgetConfig, remaining_units: int, shown: float) -> int:
+def _index(config: RolloutBudgetConfig, remaining_units: int) -> int:
     if config.reminder_interval_tokens:
         return (units_of(config.limit) - remaining_units) // units_of(config.reminder_interval_tokens)
-    # Thresholds are compared with what is shown, as Codex does.
-    return sum(shown <= threshold for threshold in config.reminder_at_remaining_tokens or ())
+    return sum(remaining_units <= units_of(threshold) for threshold in config.reminder_at_remaining_tokens or ())

@@ -36,8 +36,8 @@ class Node(NamedTuple):
     delivered: Delivery | None
 
     @property
-    def is_reached(self) -> bool:
-        return self.limit is not None and self.used >= self.limit
+    def is_exceeded(self) -> bool:
+        return self.limit is not None and self.used > self.limit
 
 
 class Hold(NamedTuple):
@@ -100,9 +100,9 @@ def nodes(db: sqlite3.Connection, tree_id: str) -> list[Node]:
 
 
 def charge(db: sqlite3.Connection, tree_id: str, path: Path, units: int, *, now: int) -> bool | None:
-    """Add a charge all along the path; returns whether a limit on it is reached, None if the tree is gone."""
+    """Add a charge all along the path; returns whether a limit on it is exceeded, None if the tree is gone."""
     tree, used_by = to_sql(tree_id), _key(path[-1])
-    reached = False
+    exceeded = False
     for thread_id in path:
         row = execute(
             db,
@@ -116,8 +116,8 @@ def charge(db: sqlite3.Connection, tree_id: str, path: Path, units: int, *, now:
         ).fetchone()
         if row is None:
             return None
-        reached = reached or (row["limit_units"] is not None and row["used_units"] >= row["limit_units"])
-    return reached
+        exceeded = exceeded or (row["limit_units"] is not None and row["used_units"] > row["limit_units"])
+    return exceeded
 
 
 def set_closing(db: sqlite3.Connection, tree_id: str, scope: str | None, *, given: bool) -> None:
@@ -174,7 +174,7 @@ def status(db: sqlite3.Connection, tree_id: str, config: RolloutBudgetConfig, *,
         used=tree.used / PER_TOKEN,
         remaining=max(tree.limit - tree.used, 0) / PER_TOKEN,
         reserved=sum(hold.units for hold in held) / PER_TOKEN,
-        exhausted=config.enforce_limit and tree.is_reached,
+        exhausted=config.enforce_limit and tree.is_exceeded,
         crossed_by=tree.crossed_by,
         threads=tuple(
             ThreadStatus(

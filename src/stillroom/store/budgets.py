@@ -137,16 +137,16 @@ class SharedBudget:
     def reserve_closing_answer(self, thread_id: str) -> Reservation | None:
         path = self._path(thread_id)
         with self._database.write() as db:
-            reached = self._reached(self._nodes(db, path))
-            if reached is None or reached.closing_given or not self._config.grace_tokens:
+            exceeded = self._exceeded(self._nodes(db, path))
+            if exceeded is None or exceeded.closing_given or not self._config.grace_tokens:
                 return None
-            budget_rows.set_closing(db, self._tree_id, reached.thread_id, given=True)
+            budget_rows.set_closing(db, self._tree_id, exceeded.thread_id, given=True)
         return Reservation(
             self,
             reservation_id=str(uuid.uuid4()),
             thread_id=thread_id,
             tokens=self._config.grace_tokens,
-            closing=Closing(reached.thread_id),
+            closing=Closing(exceeded.thread_id),
         )
 
     def pending_reminder(self, thread_id: str, window_id: str) -> Reminder | None:
@@ -235,20 +235,20 @@ class SharedBudget:
         return BudgetError(f"the budget `{self._tree_id}` was removed from `{self._database.path}`")
 
     def _charge(self, db: sqlite3.Connection, path: Path, charge: int) -> BudgetExceeded | None:
-        reached = budget_rows.charge(db, self._tree_id, path, charge, now=self._clock.now())
-        if reached is None:
+        exceeded = budget_rows.charge(db, self._tree_id, path, charge, now=self._clock.now())
+        if exceeded is None:
             raise self._removed()
-        return self._stop(db, path) if reached else None
+        return self._stop(db, path) if exceeded else None
 
-    def _reached(self, nodes: list[Node]) -> Node | None:
-        """The outermost limit that is reached."""
+    def _exceeded(self, nodes: list[Node]) -> Node | None:
+        """The outermost limit that is exceeded."""
         if not self._config.enforce_limit:
             return None
-        return next((node for node in nodes if node.is_reached), None)
+        return next((node for node in nodes if node.is_exceeded), None)
 
     def _stop(self, db: sqlite3.Connection, path: Path) -> BudgetExceeded | None:
-        reached = self._reached(self._nodes(db, path))
-        return self._outcome(db, "budget_exceeded", reached, path) if reached else None
+        exceeded = self._exceeded(self._nodes(db, path))
+        return self._outcome(db, "budget_exceeded", exceeded, path) if exceeded else None
 
     def _refusal(self, db: sqlite3.Connection, path: Path, units: int) -> BudgetExceeded | None:
         """Why so much can't be held for this thread."""

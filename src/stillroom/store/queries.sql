@@ -570,7 +570,7 @@ SET
     used_units = min(used_units + :charge, :most),
     own_units = CASE WHEN thread_id = :used_by THEN min(own_units + :charge, :most) ELSE own_units END,
     crossed_by = CASE
-        WHEN crossed_by IS NULL AND used_units + :charge >= limit_units THEN :used_by ELSE crossed_by
+        WHEN crossed_by IS NULL AND used_units + :charge > limit_units THEN :used_by ELSE crossed_by
     END,
     updated_at = :now
 WHERE tree_id = :tree_id AND thread_id = :thread_id

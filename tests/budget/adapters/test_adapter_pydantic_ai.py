@@ -207,7 +207,7 @@ async def test_a_reminder_whose_request_failed_is_sent_with_the_next_one() -> No
 
 
 async def test_grace_tokens_let_one_closing_answer_through() -> None:
-    script = Script(says("much", tokens=100), says("the sum of it", tokens=10))
+    script = Script(says("much", tokens=101), says("the sum of it", tokens=10))
     agent = Agent(script.model())
     with a_budget(100, grace_tokens=50).session("root"):
         with pytest.raises(TurnAborted):

@@ -97,7 +97,7 @@ def api(request: pytest.FixtureRequest) -> Api:
 
 
 def test_each_response_is_charged_and_an_exhausted_tree_sends_nothing_more(api: Api) -> None:
-    budget = a_budget(2 * OUTPUT)
+    budget = a_budget(2 * OUTPUT - 1)
     with LoopbackModel(Say(ANSWER)) as server, budget.session("root"):
         client = api.open(server.base_url)
         assert api.create(client).usage is not None
@@ -201,7 +201,7 @@ async def read(stream: Any) -> list[Any]:
 
 @pytest.mark.anyio
 async def test_asynchronous_clients_are_metered_alike(api: Api) -> None:
-    budget = a_budget(3 * OUTPUT)
+    budget = a_budget(3 * OUTPUT - 1)
     with LoopbackModel(Say(ANSWER)) as server, budget.session("root"):
         async with api.open_async(server.base_url) as client:
             await api.create(client)

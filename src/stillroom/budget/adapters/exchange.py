@@ -80,7 +80,7 @@ class Exchange:
 
 
 class MeteredStream:
-    """A stream of the SDK whose end is charged: its last step raises `TurnAborted` when a limit is reached."""
+    """A stream of the SDK whose end is charged: its last step raises `TurnAborted` when a limit is exceeded."""
 
     def __init__(self, stream: Any, exchange: Exchange) -> None:
         self._stream = stream

@@ -60,7 +60,7 @@ class Request:
             self.session.mark_reminder_delivered(self.reminder)
 
     def charge(self, usage: Usage | None, *, units: float | None = None) -> None:
-        """Charge the response. Raises `TurnAborted` when a limit is reached; a second call does nothing."""
+        """Charge the response. Raises `TurnAborted` when a limit is exceeded; a second call does nothing."""
         if self.ended:
             return
         self.ended = True
