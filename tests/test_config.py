@@ -13,7 +13,13 @@ def write(home: Path, text: str) -> Path:
     return home
 
 
-HOMES = {"CODEX_HOME": "/codex", "CLAUDE_CONFIG_DIR": "/claude", "XDG_DATA_HOME": "/data", "GEMINI_CLI_HOME": "/gemini"}
+HOMES = {
+    "CODEX_HOME": "/codex",
+    "CLAUDE_CONFIG_DIR": "/claude",
+    "XDG_DATA_HOME": "/data",
+    "GEMINI_CLI_HOME": "/gemini",
+    "QWEN_HOME": "/qwen",
+}
 
 
 def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
@@ -26,6 +32,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("opencode", "/data/opencode"),
         ("opencode", "/other.db"),
         ("gemini-cli", "/gemini/.gemini"),
+        ("qwen-code", "/qwen"),
     ]
 
 

@@ -131,7 +131,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A place where an agent stores sessions."""
 
     #: How the sessions are stored.
-    format: Literal["codex", "claude-code", "opencode", "gemini-cli"]
+    format: Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code"]
     #: The agent's home, e.g. `~/.codex` or `~/.claude`; for `opencode` its data folder, or a database.
     root: str
 
@@ -542,6 +542,11 @@ def gemini_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("GEMINI_CLI_HOME") or "~").expanduser() / ".gemini"
 
 
+def qwen_home(environ: Mapping[str, str]) -> Path:
+    """`QWEN_RUNTIME_DIR`, where the client's data is apart from its settings, `QWEN_HOME`, or `~/.qwen`."""
+    return Path(environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or "~/.qwen").expanduser()
+
+
 def default_sources(environ: Mapping[str, str]) -> tuple[Source, ...]:
     """Where the agents keep their sessions; one that is not there has none."""
     return (
@@ -549,6 +554,7 @@ def default_sources(environ: Mapping[str, str]) -> tuple[Source, ...]:
         Source(format="claude-code", root=str(claude_home(environ))),
         *(Source(format="opencode", root=str(path)) for path in opencode_data(environ)),
         Source(format="gemini-cli", root=str(gemini_home(environ))),
+        Source(format="qwen-code", root=str(qwen_home(environ))),
     )
 
 

@@ -13,7 +13,7 @@ from stillroom.config import Settings, Source, load_settings
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
 
 DATA = Path(__file__).parents[1] / "data"
-LAYOUTS = {"gemini-cli": "0.61.0-interactive-hooks"}
+LAYOUTS = {"gemini-cli": "0.61.0-interactive-hooks", "qwen-code": "0.24.4"}
 NOW_MS = 1_796_029_200_000  # 2026-11-30T09:00:00Z
 
 
@@ -39,6 +39,7 @@ def run(given: Settings) -> PipelineReport:
     [
         ("opencode", 5, {"ses_dd8d82547ffeDdoCYso9DF8sM9"}),
         ("gemini-cli", 1, {"12a1d3a5-cabf-46c7-97f6-b8b17d2b0e1b"}),
+        ("qwen-code", 5, {"501d014b-57f0-4583-a5f0-32ffc3021f45"}),
     ],
 )
 def test_the_sessions_of_every_agent_become_memory(tmp_path: Path, agent: str, threads: int, remembered: set[str]):

@@ -12,6 +12,7 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import claude_code, codex
 from stillroom.rollouts.agents.gemini import reader as gemini
 from stillroom.rollouts.agents.opencode import reader as opencode
+from stillroom.rollouts.agents.qwen import reader as qwen
 from stillroom.rollouts.found import Discovery
 from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.thread import FileStamp, Thread
@@ -40,7 +41,7 @@ class Reader(Protocol):
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
-    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini)}
+    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini, qwen)}
 )
 """By agent."""
 

@@ -35,6 +35,7 @@ _FILE_TOOLS = {
     "grep": ("path",),  # OpenCode
     "read_file": ("file_path", "absolute_path"),
     "search_file_content": ("dir_path", "path"),  # Gemini CLI
+    "grep_search": ("path",),  # Qwen Code
 }
 
 _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
