@@ -181,6 +181,8 @@ class BudgetNumbers(msgspec.Struct, frozen=True, kw_only=True):
     reservation_lease_seconds: int = 900
     #: The longest that a caller may ask for: a week, longer than any request lives.
     max_lease_seconds: int = 7 * 24 * 3600
+    #: A shared tree that nobody opened or charged for so long is deleted: nobody resumes a session after a quarter.
+    tree_kept_days: int = 90
     #: Calls under way that an adapter keeps in mind where its framework does not tell of cancelled ones.
     max_open_calls: int = 10_000
     #: Trees that `stillroom budget status` tells of, and threads of each that it prints: a screen or two.

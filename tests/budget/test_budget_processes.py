@@ -145,6 +145,30 @@ def test_a_tree_that_was_removed_is_told_so_and_charged_nothing(tmp_path: Path) 
         assert shared_budgets(path, limit=5) == ()
 
 
+def test_a_tree_that_nobody_used_for_a_quarter_is_deleted_when_one_is_opened(tmp_path: Path) -> None:
+    path, clock = tmp_path / "state.sqlite3", FixedClock(1_800_000_000_000)
+    config = RolloutBudgetConfig(limit_tokens=50, reminder_at_remaining_tokens=())
+
+    def open_tree(name: str) -> SharedBudget:
+        return SharedBudget.open(path, config, tree_id=name, clock=clock)
+
+    with open_tree("left") as left, open_tree("charged") as charged, open_tree("opened"):
+        left.reserve("root", 9)
+        clock.advance(seconds=1)
+        charged.record_usage("root", Usage(output_tokens=1))
+        open_tree("opened").close()
+        clock.advance(seconds=90 * 24 * 3600)
+        open_tree("new").close()
+        assert {tree.tree_id for tree in shared_budgets(path, limit=9)} == {"charged", "opened", "new"}
+        with pytest.raises(BudgetError, match="the budget `left` was removed"):
+            left.check("root")
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT count(*) FROM budget_reservations").fetchone() == (0,)
+    db.close()
+    with open_tree("left") as begun_again:
+        assert begun_again.remaining() == 50
+
+
 def test_names_of_any_kind_come_back_as_they_were(tmp_path: Path) -> None:
     with open_budget(tmp_path / "state.sqlite3") as budget:
         for name in ("日本", "a'b\"c", "\udcff", "\0", " "):

@@ -15,6 +15,7 @@ from stillroom.budget.charges import MAX_UNITS, PER_TOKEN, units_of
 from stillroom.budget.config import RolloutBudgetConfig
 from stillroom.budget.outcome import BudgetStatus, ReservationStatus, ThreadStatus
 from stillroom.budget.reminders import Delivery
+from stillroom.config import BUDGET
 from stillroom.store.processes import is_surely_gone
 from stillroom.store.sql import execute
 from stillroom.store.texts import from_sql, to_sql
@@ -51,11 +52,13 @@ class Hold(NamedTuple):
 
 
 def begin_tree(db: sqlite3.Connection, tree_id: str, config: RolloutBudgetConfig, *, now: int) -> None:
-    """Add the tree, unless it is there."""
+    """Add the tree, unless it is there, and delete those that nobody has used for long."""
     tree = to_sql(tree_id)
     execute(db, "begin_budget_tree", tree_id=tree, config_json=msgspec.json.encode(config), now=now)
     limit = units_of(config.limit)
     execute(db, "add_budget_node", tree_id=tree, thread_id="", parent_thread_id=None, limit_units=limit, now=now)
+    execute(db, "use_budget_tree", tree_id=tree, now=now)
+    execute(db, "drop_unused_budget_trees", before=now - BUDGET.tree_kept_days * 24 * 3600)
 
 
 def config_of(db: sqlite3.Connection, tree_id: str) -> RolloutBudgetConfig | None:

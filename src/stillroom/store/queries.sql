@@ -520,6 +520,21 @@ INSERT INTO budget_trees (tree_id, config_json, created_at)
 VALUES (:tree_id, :config_json, :now)
 ON CONFLICT (tree_id) DO NOTHING;
 
+-- use_budget_tree --
+-- To go on with a tree is to use it.
+UPDATE budget_nodes
+SET updated_at = max(updated_at, :now)
+WHERE tree_id = :tree_id AND thread_id = '';
+
+-- drop_unused_budget_trees --
+-- With their threads and what they hold.
+DELETE FROM budget_trees
+WHERE EXISTS (
+    SELECT 1
+    FROM budget_nodes AS node
+    WHERE node.tree_id = budget_trees.tree_id AND node.thread_id = '' AND node.updated_at < :before
+);
+
 -- get_budget_tree --
 -- What a tree was begun with.
 SELECT config_json
