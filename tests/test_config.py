@@ -19,6 +19,7 @@ HOMES = {
     "XDG_DATA_HOME": "/data",
     "GEMINI_CLI_HOME": "/gemini",
     "QWEN_HOME": "/qwen",
+    "COPILOT_HOME": "/copilot",
 }
 
 
@@ -33,6 +34,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("opencode", "/other.db"),
         ("gemini-cli", "/gemini/.gemini"),
         ("qwen-code", "/qwen"),
+        ("copilot-cli", "/copilot"),
     ]
 
 

@@ -131,7 +131,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A place where an agent stores sessions."""
 
     #: How the sessions are stored.
-    format: Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code"]
+    format: Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli"]
     #: The agent's home, e.g. `~/.codex` or `~/.claude`; for `opencode` its data folder, or a database.
     root: str
 
@@ -549,6 +549,11 @@ def qwen_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or "~/.qwen").expanduser()
 
 
+def copilot_home(environ: Mapping[str, str]) -> Path:
+    """`COPILOT_HOME`, or `~/.copilot`."""
+    return Path(environ.get("COPILOT_HOME") or "~/.copilot").expanduser()
+
+
 def default_sources(environ: Mapping[str, str]) -> tuple[Source, ...]:
     """Where the agents keep their sessions; one that is not there has none."""
     return (
@@ -557,6 +562,7 @@ def default_sources(environ: Mapping[str, str]) -> tuple[Source, ...]:
         *(Source(format="opencode", root=str(path)) for path in opencode_data(environ)),
         Source(format="gemini-cli", root=str(gemini_home(environ))),
         Source(format="qwen-code", root=str(qwen_home(environ))),
+        Source(format="copilot-cli", root=str(copilot_home(environ))),
     )
 
 

@@ -21,6 +21,13 @@ def home_of(agent: str, tmp_path: Path) -> Path:
     """The samples of an agent, where its client would have them."""
     if agent in LAYOUTS:
         return DATA / agent / LAYOUTS[agent]
+    if agent == "copilot-cli":
+        for sample in sorted((DATA / agent / "1.0.102").glob("session-state/*/events.jsonl")):
+            events = tmp_path / "session-state" / sample.parent.name / sample.name
+            events.parent.mkdir(parents=True)
+            # As in a terminal: the model is not told that it is alone.
+            events.write_bytes(sample.read_bytes().replace(b"running in non-interactive mode", b"running"))
+        return tmp_path
     with closing(sqlite3.connect(tmp_path / "opencode.db")) as db:
         db.executescript((DATA / agent / "1.18.33-sqlite" / "opencode.sql").read_text(encoding="utf-8"))
         # As in a terminal: nobody is forbidden to ask.
@@ -40,6 +47,7 @@ def run(given: Settings) -> PipelineReport:
         ("opencode", 5, {"ses_dd8d82547ffeDdoCYso9DF8sM9"}),
         ("gemini-cli", 1, {"12a1d3a5-cabf-46c7-97f6-b8b17d2b0e1b"}),
         ("qwen-code", 5, {"501d014b-57f0-4583-a5f0-32ffc3021f45"}),
+        ("copilot-cli", 4, {"46e5d3f1-5f87-4c4b-84c5-e3621d6b0623"}),
     ],
 )
 def test_the_sessions_of_every_agent_become_memory(tmp_path: Path, agent: str, threads: int, remembered: set[str]):

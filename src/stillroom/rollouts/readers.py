@@ -10,6 +10,7 @@ from typing import Protocol
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import claude_code, codex
+from stillroom.rollouts.agents.copilot import reader as copilot
 from stillroom.rollouts.agents.gemini import reader as gemini
 from stillroom.rollouts.agents.opencode import reader as opencode
 from stillroom.rollouts.agents.qwen import reader as qwen
@@ -41,7 +42,7 @@ class Reader(Protocol):
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
-    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini, qwen)}
+    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini, qwen, copilot)}
 )
 """By agent."""
 

@@ -36,6 +36,7 @@ _FILE_TOOLS = {
     "read_file": ("file_path", "absolute_path"),
     "search_file_content": ("dir_path", "path"),  # Gemini CLI
     "grep_search": ("path",),  # Qwen Code
+    "view": ("path",),  # Copilot CLI
 }
 
 _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
