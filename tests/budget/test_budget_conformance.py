@@ -356,6 +356,8 @@ def test_a_closing_answer_that_was_not_had_is_given_again(new_budget: NewBudget)
     assert closing is not None
     closing.release()
     assert budget.reserve_closing_answer("root") is not None
+    closing.release()
+    assert budget.reserve_closing_answer("child") is None
 
 
 def test_without_grace_there_is_no_closing_answer(new_budget: NewBudget) -> None:

@@ -114,6 +114,16 @@ def test_a_session_that_is_resumed_goes_on_where_it_was(tmp_path: Path) -> None:
         attached.record_usage("root", Usage(output_tokens=61))
 
 
+def test_a_deep_tree_is_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite3"
+    with open_budget(path) as budget:
+        for number in range(1200):  # more than Python calls deep
+            budget.register(f"{number}", parent=f"{number - 1}" if number else None)
+    with open_budget(path) as resumed:
+        resumed.record_usage("1199", Usage(output_tokens=1))
+        assert resumed.status().threads[0].used_with_children == 1
+
+
 def test_trees_of_one_database_are_strangers(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite3"
     config = RolloutBudgetConfig(limit_tokens=50, reminder_at_remaining_tokens=())

@@ -65,6 +65,17 @@ def test_a_session_of_another_ledger_is_no_parent() -> None:
     assert [thread.parent_thread_id for thread in inner.status().threads] == [None]
 
 
+def test_a_block_is_not_entered_twice_at_once() -> None:
+    block = a_budget().session("root")
+    with block:
+        with pytest.raises(RuntimeError), block:
+            pass
+        assert current_session() is not None
+    assert current_session() is None
+    with block:
+        pass
+
+
 def test_tasks_and_worker_threads_of_asyncio_share_it() -> None:
     budget = a_budget()
 

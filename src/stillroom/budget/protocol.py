@@ -79,7 +79,8 @@ class Budget(Protocol):
     def reserve_closing_answer(self, thread_id: str) -> Reservation | None:
         """Hold `grace_tokens` for one last answer after a limit was exceeded; None when there is none to give.
 
-        Each limit gives one, to the first thread that asks. Settling it raises nothing.
+        Each limit gives one, to the first thread that asks. Settling it raises nothing, releasing it gives it back; a
+        process that ends without either has used it.
         """
         ...
 
@@ -104,5 +105,5 @@ class Budget(Protocol):
         ...
 
     def release_reservation(self, reservation: Reservation) -> None:
-        """End the hold. A second time does nothing. Called by `Reservation.release`."""
+        """End the hold. Called by `Reservation.release`, once."""
         ...

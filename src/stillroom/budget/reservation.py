@@ -37,9 +37,10 @@ class Reservation:
         #: Set for a closing answer.
         self.closing = closing
         self._budget = budget
-        #: Protects `_settled`: two threads may settle at once, and only one may charge.
+        #: Protects what follows: two threads may settle at once, and only one may charge.
         self._lock = threading.Lock()
         self._settled = False
+        self._released = False
 
     def settle(self, usage: Usage, *, units: float | None = None) -> float:
         """End the hold and charge what was used; returns the charge. Raises as `record_usage` does.
@@ -59,10 +60,11 @@ class Reservation:
             return charged
 
     def release(self) -> None:
-        """End the hold and charge nothing. Does nothing after `settle`."""
+        """End the hold and charge nothing. Does nothing a second time, or after `settle`."""
         with self._lock:
-            if not self._settled:
+            if not self._settled and not self._released:
                 self._budget.release_reservation(self)
+                self._released = True
 
     def __enter__(self) -> Self:
         return self

@@ -89,7 +89,7 @@ def keep_session(function: Callable[_Parameters, _Result]) -> Callable[_Paramete
 
 
 class SessionScope:
-    """The block of `Budget.session`. It can be entered once."""
+    """The block of `Budget.session`. Make another to enter it again inside itself."""
 
     def __init__(self, budget: Budget, thread_id: str, *, parent: str | None, limit_tokens: float | None) -> None:
         self._session = Session(budget, thread_id)
@@ -98,6 +98,8 @@ class SessionScope:
         self._token: Token[Session | None] | None = None
 
     def __enter__(self) -> Session:
+        if self._token:
+            raise RuntimeError(f"the session `{self._session.thread_id}` is entered already; open another one")
         session, outer = self._session, _current.get()
         parent = self._parent
         # A session of another ledger says nothing about this tree.

@@ -215,10 +215,16 @@ class SharedBudget:
 
     def _walk(self, db: sqlite3.Connection, thread_id: str) -> Path:
         """From the tree down to a thread that is there."""
-        if known := self._paths.get(thread_id):
-            return known
-        parent = self._node(db, thread_id).parent_thread_id
-        path = (*((None,) if parent is None else self._walk(db, parent)), thread_id)
+        path: Path = (None,)
+        below: list[str] = []
+        at: str | None = thread_id
+        while at is not None:
+            if known := self._paths.get(at):
+                path = known
+                break
+            below.append(at)
+            at = self._node(db, at).parent_thread_id
+        path = (*path, *reversed(below))
         self._paths[thread_id] = path
         return path
 
