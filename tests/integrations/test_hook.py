@@ -129,6 +129,24 @@ def test_nothing_is_said_where_there_is_nothing(home: Path) -> None:
     assert not (home / "sessions.jsonl").exists() and not (home / "hook.log").exists()
 
 
+def test_a_memory_that_can_not_be_used_is_a_line_in_the_log(home: Path) -> None:
+    summary = home / "memories" / "memory_summary.md"
+    (home / "memories").rename(home / "elsewhere")
+    for content, reason in ((b"v1\n\xff", "is not UTF-8"), (b"v1\n" + b"- a\n" * 100_000, "or larger than")):
+        (home / "memories").mkdir(exist_ok=True)
+        summary.write_bytes(content)
+        for _ in range(2):  # by the slow way, then from the prepared copy
+            assert told(hook(home, "codex", "session-start")) is None
+        first, second = (home / "hook.log").read_text().splitlines()
+        assert first.endswith(second[20:]) and "codex session-start: nothing is told: " in second and reason in second
+        (home / "hook.log").unlink()
+    summary.unlink()
+    (home / "memories").rmdir()
+    (home / "memories").symlink_to(home / "elsewhere")
+    assert told(hook(home, "codex", "session-start")) is None
+    assert (home / "hook.log").read_text().endswith("nothing is told: the memory folder is a link\n")
+
+
 @pytest.mark.parametrize(
     "event", [b"\xff\x00 not json", b"[]", b'{"session_id":', b'{"cwd": 3, "source": []' + b" " * 9]
 )

@@ -95,7 +95,11 @@ def _instructions(home: str, event: Event) -> Instructions | None:
         from stillroom.recall.telling.instructions import instructions
 
         told = instructions(load_settings(home=Path(home)), event.cwd, max_chars=max_chars)
-    return told if isinstance(told, Instructions) else None
+    if isinstance(told, Instructions):
+        return told
+    if told.is_fault:
+        log_failure(home, f"{event.agent} {event.name}: nothing is told: {told.reason}")
+    return None
 
 
 def _wants_memory(home: str, event: Event) -> bool:

@@ -60,10 +60,12 @@ class Instructions:
 class Nothing:
     """A session is told nothing, and why."""
 
-    __slots__ = ("reason",)
+    __slots__ = ("is_fault", "reason")
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, is_fault: bool = False) -> None:
         self.reason = reason
+        #: There is a memory, and it can't be used.
+        self.is_fault = is_fault
 
 
 class Stale:
@@ -96,7 +98,7 @@ def fast_instructions(
     if prepared.is_off:
         return compose(prepared, home=home, cwd=cwd, max_chars=max_chars)
     if os.path.islink(prepared.root):
-        return Nothing("the memory folder is a link")
+        return Nothing("the memory folder is a link", is_fault=True)
     stamp = stamp_of(f"{prepared.root}/{SUMMARY}")
     if stamp is None:
         return Nothing("there is no memory yet")
@@ -121,7 +123,7 @@ def instructions(settings: Settings, cwd: str, *, max_chars: int | None = None) 
 def compose(prepared: Prepared, *, home: str, cwd: str, max_chars: int | None = None) -> Instructions | Nothing:
     """The instructions for a session in `cwd`."""
     if prepared.nothing is not None:
-        return Nothing(prepared.nothing)
+        return Nothing(prepared.nothing, is_fault=prepared.stamp is not None)
     session = identify(cwd)
     tier_of, version = _tiers(prepared, session), _version(home)
     with open(os.path.join(os.path.dirname(__file__), "read_path.md"), encoding="utf-8") as file:
