@@ -55,6 +55,7 @@ def test_what_is_put_in_and_taken_out_leaves_every_byte(
     "text",
     [
         'mcp_servers.docs.command = "x"\n',
+        'mcp_servers = { docs = { command = "x" } } # mine\n[zoo]\na = 1\n',
         '[mcp_servers]\ndocs = { command = "x" }\n',
         '[mcp_servers.docs]\ncommand = "x"\n[mcp_servers.docs.env]\nA = "1"\n\n[zoo]\n# still\na = 1\n',
     ],

@@ -222,7 +222,6 @@ def test_settings_that_can_not_be_kept_are_refused_and_the_other_agent_is_instal
     ("text", "says"),
     [
         ("model = ", "no valid TOML"),
-        ('mcp_servers = { docs = { command = "x" } }\n', "no valid TOML"),
         ('[mcp_servers.stillroom]\ncommand = "another"\n', "another program's"),
         ("mcp_servers = 3\n", "no table"),
     ],

@@ -42,7 +42,10 @@ def put_server(text: str, command: list[str]) -> str:
     entry = {"command": command[0], "args": command[1:]}
     if there is None:
         servers[SERVER] = {**entry, "startup_timeout_sec": SERVER_START_SECONDS}
-        return _checked(_with_block(text, _server_block(servers[SERVER])), wanted)
+        try:
+            return _checked(_with_block(text, _server_block(servers[SERVER])), wanted)
+        except NotEditable:  # `mcp_servers = {…}` takes no more tables at the end of the file
+            return _changed(text, wanted, lambda document: document["mcp_servers"].update({SERVER: servers[SERVER]}))
     servers[SERVER] = {**there, **entry}
     return _changed(text, wanted, lambda document: document["mcp_servers"][SERVER].update(entry))
 
