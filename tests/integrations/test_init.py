@@ -333,6 +333,17 @@ def test_an_entry_that_the_person_took_out_is_forgotten(home: Home) -> None:
     assert (home / ".codex/config.toml").read_text() == ""
 
 
+def test_a_file_that_the_person_put_back_is_restored_as_they_put_it(home: Home) -> None:
+    settings = home / ".claude/settings.json"
+    assert run_command(["init", "--agent", "claude-code"]) == 0
+    settings.write_text('{"hooks": {"SessionStart": []}, "permissions": {"allow": []}}')
+    before = contents(home)
+    assert run_command(["init", "--agent", "claude-code"]) == 0
+    assert contents(home) != before
+    assert run_command(["uninit", "--agent", "claude-code"]) == 0
+    assert contents(home) == before
+
+
 def test_a_byte_order_mark_and_windows_line_ends_stay(home: Home) -> None:
     data = b"\xef\xbb\xbf" + SETTINGS.replace("\n", "\r\n").encode()
     (home / ".claude/settings.json").write_bytes(data)

@@ -33,6 +33,8 @@ class Edit:
 
     original: Original
     after: bytes | None
+    #: Nothing of ours is in the file before.
+    is_first: bool = False
 
     @property
     def changes(self) -> bool:
@@ -145,7 +147,8 @@ def _plan_claude_code(place: _Place) -> Plan:
     root, ours = place.settings.root, place.manifest.read_rule
 
     with _refusing(original):
-        edit = _edit(original, claude_code.settings_with_us(original.text, place.programs, root, former_rule=ours))
+        text = claude_code.settings_with_us(original.text, place.programs, root, former_rule=ours)
+        edit = _edit(original, text, without_us=lambda text: claude_code.settings_without_us(text, rule=ours))
     rule: str | None = claude_code.read_rule(root)
     if rule != ours and claude_code.allows_reading(original.text, root):
         rule = None  # the user's own
@@ -168,7 +171,10 @@ def _plan_codex(place: _Place) -> Plan:
     config, hooks = read_original(place.home / "config.toml"), read_original(place.home / "hooks.json")
     with _refusing(config, hooks):
         texts = codex.with_us(config.text, hooks.text, place.programs, place.named_home)
-        edits = (_edit(hooks, texts[1]), _edit(config, texts[0]))
+        edits = (
+            _edit(hooks, texts[1], without_us=codex.hooks_without_us),
+            _edit(config, texts[0], without_us=codex.config_without_us),
+        )
         said = codex.remarks(config.text, place.settings.root, place.home)
         trusted = codex.is_trusted(config.text, hooks.text, place.home)
     if any(edit.changes for edit in edits) or not trusted:
@@ -199,9 +205,10 @@ def _refusing(*originals: Original) -> Iterator[None]:
         raise SettingsRefused(f"{names}: {error}", hint="nothing was changed in it; mend it first") from error
 
 
-def _edit(original: Original, text: str) -> Edit:
+def _edit(original: Original, text: str, *, without_us: Callable[[str], str]) -> Edit:
     """A file that was not there, and has nothing to hold, stays away."""
-    return Edit(original, original.encode(text) if text or original.data is not None else None)
+    is_first = not original.text.strip() or without_us(original.text) == original.text
+    return Edit(original, original.encode(text) if text or original.data is not None else None, is_first)
 
 
 def _restored(original: Original, manifest: Manifest, change: Callable[[str], str]) -> Edit:
@@ -216,7 +223,7 @@ def _restored(original: Original, manifest: Manifest, change: Callable[[str], st
         if before is not None and change(before.text) == before.text:  # else it holds an entry of ours, an older one
             return Edit(original, before.data)
     with _refusing(original):
-        return _edit(original, change(original.text))
+        return _edit(original, change(original.text), without_us=change)
 
 
 def _backed_up(original: Original, backup: str) -> Original | None:
@@ -256,12 +263,13 @@ def _back_up(original: Original, home: Path, agent: str) -> Path | None:
 
 
 def _recorded(manifest: Manifest, edit: Edit, backup: Path | None) -> Manifest:
-    """The manifest after an edit. A file that changed between two of ours can't be restored, only edited."""
+    """The manifest after an edit. A file that changed between two of ours can't be restored, only edited; one from
+    which everything of ours was taken, or that was put back, begins anew."""
     path, former = str(edit.original.path), manifest.changes.get(str(edit.original.path))
     manifest = _forgotten(manifest, edit)
     if edit.after is None:
         return manifest
-    if former is None:
+    if former is None or edit.is_first:
         change = Change(after=digest(edit.after), backup=str(backup) if backup else None)
     elif edit.original.data is not None and former.after == digest(edit.original.data):
         change = msgspec.structs.replace(former, after=digest(edit.after))
