@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def open_chunks(chunks: Generator[bytes, None, None], *, reading: Reading = READING) -> BinaryIO:
     """A file with the text that `chunks` yields. They are asked for one by one, and closed with the file."""
-    return io.BufferedReader(cast("io.RawIOBase", _Chunks(chunks)), reading.chunk_bytes)
+    return io.BufferedReader(cast("io.RawIOBase", _Chunks(chunks)), reading.batch_bytes)
 
 
 class _Chunks(io.RawIOBase):
@@ -26,16 +26,20 @@ class _Chunks(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        while not self._rest:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._rest = memoryview(chunk)
+        """Fill the buffer, with as many pieces as that takes."""
         room = memoryview(buffer)
-        taken = self._rest[: len(room)]
-        room[: len(taken)] = taken
-        self._rest = self._rest[len(taken) :]
-        return len(taken)
+        filled = 0
+        while filled < len(room):
+            if not self._rest:
+                chunk = next(self._chunks, None)
+                if chunk is None:
+                    break
+                self._rest = memoryview(chunk)
+            taken = self._rest[: len(room) - filled]
+            room[filled : filled + len(taken)] = taken
+            self._rest = self._rest[len(taken) :]
+            filled += len(taken)
+        return filled
 
     def close(self) -> None:
         try:

@@ -50,11 +50,12 @@ _ROW_COUNTS = """
 _MESSAGES = "SELECT rowid, id FROM message WHERE session_id = ? ORDER BY time_created, id"
 _PARTS = "SELECT rowid FROM part WHERE message_id = ? ORDER BY id"
 _ROWS = "SELECT rowid, id, type, time_created FROM session_message WHERE session_id = ? ORDER BY seq"
-# A fork keeps the times of the messages that it takes over.
+# A fork keeps the times of the messages that it takes over, so that they are earlier than itself.
+_FIRST = "SELECT min(time_created) FROM message WHERE session_id = ?"
 _ORIGIN = """
     SELECT 1 FROM session AS other JOIN message ON message.session_id = other.id
     WHERE other.id != :id AND other.project_id = :project AND other.time_created < :created
-        AND message.time_created = (SELECT min(time_created) FROM message WHERE session_id = :id)
+        AND message.time_created = :first
     LIMIT 1
 """
 # A message without its parts.
@@ -89,13 +90,10 @@ def session(path: Path, session_id: str) -> Session:
     return found
 
 
-def lines(path: Path, session_id: str, *, reading: Reading = READING) -> Generator[bytes, None, None]:
+def lines(path: Path, session: Session, *, reading: Reading = READING) -> Generator[bytes, None, None]:
     """The lines of a session, in pieces. Raises `OSError` where the database can't be read."""
     try:
         with opened(path) as db:
-            session = next(_sessions(db, session_id), None)
-            if session is None:
-                raise OSError(ENOENT, "the session is gone")
             if columns(db, "message"):
                 yield from _v1(db, session, reading.chunk_bytes)
             if columns(db, "session_message"):
@@ -127,8 +125,7 @@ def _session(names: Sequence[str], values: Sequence[Any]) -> Session | None:
 
 
 def _v1(db: sqlite3.Connection, session: Session, size: int) -> Generator[bytes, None, None]:
-    asked = {"id": session.id, "project": session.project_id, "created": session.created_ms}
-    origin = db.execute(_ORIGIN, asked).fetchone() is not None
+    origin = _has_origin(db, session)
     for rowid, message_id in db.execute(_MESSAGES, (session.id,)):
         try:
             stored = _stored.decode(next(_pieces(db, "message", rowid, _MAX_MESSAGE_BYTES), b""))
@@ -138,6 +135,15 @@ def _v1(db: sqlite3.Connection, session: Session, size: int) -> Generator[bytes,
         message = message_of(stored, session, message_id=name, origin=origin)
         for (part,) in db.execute(_PARTS, (name,)):
             yield from line("part", _pieces(db, "part", part, size), message)
+
+
+def _has_origin(db: sqlite3.Connection, session: Session) -> bool:
+    """Whether the session that this one was forked from is still there."""
+    (first,) = db.execute(_FIRST, (session.id,)).fetchone()
+    if not isinstance(first, int) or first >= session.created_ms:
+        return False
+    asked = {"id": session.id, "project": session.project_id, "created": session.created_ms, "first": first}
+    return db.execute(_ORIGIN, asked).fetchone() is not None
 
 
 def _v2(db: sqlite3.Connection, session: Session, size: int) -> Generator[bytes, None, None]:

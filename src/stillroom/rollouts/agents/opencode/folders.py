@@ -40,9 +40,8 @@ def stamp_of(path: Path) -> FileStamp:
     return FileStamp(size=len(messages), mtime_ns=max(file.stat().st_mtime_ns for file in newest))
 
 
-def lines(path: Path, *, reading: Reading = READING) -> Generator[bytes, None, None]:
-    """The lines of a session, in pieces. Raises `OSError`, and `RolloutError` if there is no session."""
-    session = read_session(path)
+def lines(path: Path, session: Session, *, reading: Reading = READING) -> Generator[bytes, None, None]:
+    """The lines of the session whose file is `path`, in pieces. Raises `OSError`."""
     origin = _has_origin(path, session)
     for file in _files(path.parents[2] / "message" / path.stem):
         try:

@@ -63,23 +63,28 @@ def open_items(
 
     What a fork took over is left out if the session that it came from is still there.
     """
+    row = _DATABASE.fullmatch(path.name)
     try:
-        if (row := _DATABASE.fullmatch(path.name)) is not None:
-            stored = path.with_name(row[1])
-            session = database.session(stored, row[2])
-            chunks = database.lines(stored, row[2], reading=reading)
-        else:
-            session = folders.read_session(path)
-            chunks = folders.lines(path, reading=reading)
+        session = database.session(path.with_name(row[1]), row[2]) if row else folders.read_session(path)
     except OSError as error:
         raise RolloutError(f"`{path}` can't be opened: {error.strerror}") from error
-    records = Records(ReadStats(), of_agent=bool(session.parent_id), quoted=session.is_headless, reading=reading)
+    stop = sys.maxsize if stop_after_bytes is None else stop_after_bytes
+    return _stream(path, session, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading)
+
+
+def _stream(
+    path: Path, session: Session, *, max_line_bytes: int, stop_after_bytes: int, reading: Reading
+) -> ItemStream[Records]:
+    if (row := _DATABASE.fullmatch(path.name)) is not None:
+        chunks = database.lines(path.with_name(row[1]), session, reading=reading)
+    else:
+        chunks = folders.lines(path, session, reading=reading)
     return ItemStream(
         open_chunks(chunks, reading=reading),
         path,
-        records,
+        Records(ReadStats(), of_agent=bool(session.parent_id), quoted=session.is_headless, reading=reading),
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=sys.maxsize if stop_after_bytes is None else stop_after_bytes,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 
@@ -131,8 +136,12 @@ def _look(
     if known.get(str(path)) == stamp:
         return Unchanged(str(path))
     try:
-        with open_items(
-            path, max_line_bytes=max_line_bytes, stop_after_bytes=reading.long_head_bytes, reading=reading
+        with _stream(
+            path,
+            session,
+            max_line_bytes=max_line_bytes,
+            stop_after_bytes=reading.long_head_bytes,
+            reading=reading,
         ) as items:
             preview = "" if session.parent_id else preview_of(items, reading=reading)
     except RolloutError as error:
