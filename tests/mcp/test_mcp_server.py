@@ -237,6 +237,7 @@ async def test_what_a_session_is_told_is_a_prompt_and_a_resource(settings: Setti
         assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["memory"]
         told = (await client.get_prompt("memory", {"cwd": "/work/app"})).messages[0].content.text
         assert [str(resource.uri) for resource in (await client.list_resources()).resources] == [INSTRUCTIONS_URI]
+        assert (await client.list_resource_templates()).resource_templates == []
         (contents,) = (await client.read_resource(INSTRUCTIONS_URI)).contents
     assert told.startswith("<stillroom-memory>\n")
     assert "Fix the queue" in told

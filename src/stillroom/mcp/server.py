@@ -16,6 +16,7 @@ from mcp.types import (
     GetPromptResult,
     ListPromptsResult,
     ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
     Prompt,
@@ -79,6 +80,10 @@ def build_server(settings: Settings, *, clock: Clock) -> Server[Any]:
         )
         return ListResourcesResult(resources=[resource])
 
+    async def list_templates(context: object, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        # Clients that see resources ask for templates too, and some show a refusal to the user.
+        return ListResourceTemplatesResult(resource_templates=[])
+
     async def read_resource(context: object, params: ReadResourceRequestParams) -> ReadResourceResult:
         if str(params.uri) != INSTRUCTIONS_URI:
             raise MCPError(INVALID_PARAMS, f"there is no resource `{params.uri}`")
@@ -96,6 +101,7 @@ def build_server(settings: Settings, *, clock: Clock) -> Server[Any]:
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
     )
 
