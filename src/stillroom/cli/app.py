@@ -75,5 +75,5 @@ def run_command(tokens: Sequence[str]) -> int:
 
 
 def _interrupted(exit_code: int) -> int:
-    print("interrupted; nothing is left half done, the next run goes on from here", file=sys.stderr)
+    print("interrupted; nothing is left half done", file=sys.stderr)
     return exit_code
