@@ -10,6 +10,7 @@ import msgspec
 
 from stillroom.rollouts.agents.claude_code_record import Block, Record, text_of
 from stillroom.rollouts.agents.claude_code_speech import without_scaffolding
+from stillroom.rollouts.agents.made import add_patch, update_patch
 
 
 class Form(Enum):
@@ -163,22 +164,10 @@ def _web_call(call_id: Any, web: _Web) -> bytes:
 
 
 def _patch(file: _File, cwd: Any) -> str:
-    """The edit as the patch that Codex would have been asked to apply, its path relative to the folder."""
-    path = file.file_path
-    if isinstance(cwd, str) and cwd and path.startswith(cwd.rstrip("/") + "/"):
-        path = path[len(cwd.rstrip("/")) + 1 :]
-    lines = ["*** Begin Patch"]
     if file.content is not None:
-        lines += [f"*** Add File: {path}", *_marked("+", file.content)]
-    else:
-        lines.append(f"*** Update File: {path}")
-        for edit in file.edits or [_Edit(file.old_string, file.new_string)]:
-            lines += ["@@", *_marked("-", edit.old_string), *_marked("+", edit.new_string)]
-    return "\n".join([*lines, "*** End Patch"])
-
-
-def _marked(mark: str, text: str) -> list[str]:
-    return [mark + line for line in text.split("\n")] if text else []
+        return add_patch(file.file_path, file.content, cwd=cwd)
+    edits = file.edits or [_Edit(file.old_string, file.new_string)]
+    return update_patch(file.file_path, ((edit.old_string, edit.new_string) for edit in edits), cwd=cwd)
 
 
 # --- results

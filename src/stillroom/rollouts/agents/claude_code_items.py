@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Set
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +21,7 @@ from stillroom.rollouts.agents.claude_code_record import (
     text_of,
 )
 from stillroom.rollouts.agents.claude_code_speech import Words, is_typed, read_words
+from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_user, superseded_text
 from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.stats import ReadStats
@@ -37,19 +37,7 @@ _PASSED_OVER = frozenset(
 )
 _CALLS = frozenset({"tool_use", "server_tool_use"})
 _DATA = frozenset({"image", "document"})
-_SUPERSEDED = (
-    '<superseded_message reason="the user went back and wrote another message in its place;'
-    ' what follows, up to their next message, was left behind">\n%s\n</superseded_message>'
-)
 _encode = msgspec.json.Encoder().encode
-
-
-class Made(NamedTuple):
-    """An item, but for when and where it stood."""
-
-    type: str
-    role: str | None
-    raw: bytes
 
 
 class Records:
@@ -199,7 +187,7 @@ class Records:
         said = list(spoken(content))
         parts = [words.text for words in said if self._is_kept(words, record)]
         others = [words.text for words in said if self._is_of_agent(words)]
-        yield from map(_said_by_agent, others)
+        yield from map(said_by_agent, others)
         if not parts:
             if not others:
                 self.stats.drop("nothing said")
@@ -209,11 +197,11 @@ class Records:
             self.stats.drop("seen before")
             return
         if hash(record.uuid) in self._superseded:
-            parts = [_SUPERSEDED % "\n".join(parts)]
+            parts = [superseded_text(*parts)]
             self.stats.superseded += 1
         images = [] if isinstance(content, str) else [block for block in content if block.type in _DATA]
         self.stats.images += len(images)
-        yield _said_by_user(parts + [size_note(block) for block in images])
+        yield said_by_user(*parts, *(size_note(block) for block in images))
 
     def _result(self, block: Block, record: Record) -> Iterator[Made]:
         called = block.tool_use_id
@@ -223,7 +211,7 @@ class Records:
         result = read_result(block, record, self._forms.pop(called, None))
         yield Made(result.type, None, result.raw)
         if result.refusal:
-            yield _said_by_agent(result.refusal) if self._of_agent else _said_by_user([result.refusal])
+            yield said_by_agent(result.refusal) if self._of_agent else said_by_user(result.refusal)
 
     def _attached(self, record: Record) -> Iterator[Made]:
         """A prompt that was typed while the assistant worked is kept beside the talk."""
@@ -237,10 +225,10 @@ class Records:
             return
         for words in spoken(attachment.prompt):
             if self._is_of_agent(words):
-                yield _said_by_agent(words.text)
+                yield said_by_agent(words.text)
             elif self._is_kept(words, record):
                 self._queued.append(words.text)
-                yield _said_by_user([words.text])
+                yield said_by_user(words.text)
 
     # --- both
 
@@ -291,14 +279,3 @@ def spoken(content: list[Block] | str) -> Iterator[Words]:
 def _said_by_assistant(text: bytes) -> Made:
     opening = b'{"type":"message","role":"assistant","content":[{"type":"output_text","text":'
     return Made("message", "assistant", b"".join((opening, text, b"}]}")))
-
-
-def _said_by_user(texts: list[str]) -> Made:
-    content = [{"type": "input_text", "text": text} for text in texts]
-    return Made("message", "user", _encode({"type": "message", "role": "user", "content": content}))
-
-
-def _said_by_agent(text: str) -> Made:
-    """A message between agents: it tells what another agent wanted or found, never what the user said."""
-    content = [{"type": "input_text", "text": text}]
-    return Made("agent_message", None, _encode({"type": "agent_message", "content": content}))

@@ -35,7 +35,12 @@ def said_by_user(*texts: str) -> Made:
 
 def taken_back(*texts: str) -> Made:
     """A message that the person took back, with all that followed it."""
-    return said_by_user(_SUPERSEDED % "\n".join(texts))
+    return said_by_user(superseded_text(*texts))
+
+
+def superseded_text(*texts: str) -> str:
+    """How such a message is marked."""
+    return _SUPERSEDED % "\n".join(texts)
 
 
 def said_by_assistant(text: str) -> Made:
