@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.config import Memories, load_settings
+from stillroom.config import HOME_VARIABLES, Memories, default_sources, load_settings
 from stillroom.errors import ConfigError
+from stillroom.rollouts.readers import READERS
 
 
 def write(home: Path, text: str) -> Path:
@@ -21,6 +22,13 @@ HOMES = {
     "QWEN_HOME": "/qwen",
     "COPILOT_HOME": "/copilot",
 }
+
+
+def test_every_format_has_a_reader_and_a_variable_that_moves_its_default() -> None:
+    assert set(READERS) == set(HOME_VARIABLES)
+    for agent, variable in HOME_VARIABLES.items():
+        roots = [Path(s.root) for s in default_sources({variable: "/elsewhere"}) if s.format == agent]
+        assert all(root.is_relative_to("/elsewhere") for root in roots)
 
 
 def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:

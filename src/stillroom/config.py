@@ -127,6 +127,17 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     context_window: int | None = None
 
 
+HOME_VARIABLES = {
+    "codex": "CODEX_HOME",
+    "claude-code": "CLAUDE_CONFIG_DIR",
+    "opencode": "XDG_DATA_HOME",
+    "gemini-cli": "GEMINI_CLI_HOME",
+    "qwen-code": "QWEN_HOME",
+    "copilot-cli": "COPILOT_HOME",
+}
+"""By format, the client's own environment variable that says where its sessions are."""
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A place where an agent stores sessions."""
 

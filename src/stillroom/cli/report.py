@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import assert_never
 
 from stillroom.cli.output import console, plain
-from stillroom.config import Settings, Source
+from stillroom.config import HOME_VARIABLES, Settings, Source
 from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
 from stillroom.extract.outcome import Failed as ThreadFailed
 from stillroom.extract.outcome import Phase1Report
@@ -86,8 +86,8 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
 
 def _looked_in(source: Source) -> str:
     root = Path(source.root).expanduser()
-    if not root.is_dir():
-        return f"there is no `{root}`: set `CODEX_HOME`, or `[[sources]]` in `config.toml`"
+    if not root.exists():
+        return f"there is no `{root}`: set `{HOME_VARIABLES[source.format]}`, or `[[sources]]` in `config.toml`"
     return f"`{root}` holds none"
 
 
