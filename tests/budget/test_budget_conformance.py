@@ -312,6 +312,14 @@ def test_a_hold_ends_with_its_lease(new_budget: NewBudget, clock: FixedClock) ->
     assert held.settle(spend(7)) == 7
 
 
+def test_an_outcome_tells_of_no_hold_whose_lease_is_over(new_budget: NewBudget, clock: FixedClock) -> None:
+    budget = new_budget(limit_tokens=100)
+    budget.reserve("root", 60, lease_seconds=30)
+    budget.reserve("root", 20, lease_seconds=90)
+    clock.advance(seconds=31)
+    assert aborted(lambda: budget.record_usage("root", spend(101))).reserved == 20
+
+
 def test_a_hold_counts_against_the_limits_of_the_threads_above(new_budget: NewBudget) -> None:
     budget = new_budget(limit_tokens=100)
     budget.register("child", limit_tokens=30)

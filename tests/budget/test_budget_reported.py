@@ -41,6 +41,10 @@ WHOLE = Usage(input_tokens=100, cached_input_tokens=40, output_tokens=30, reason
             WHOLE,
         ),
         (
+            {"input_tokens": 40, "cache_read_input_tokens": -40, "cache_creation_input_tokens": -9},
+            Usage(input_tokens=40, cached_input_tokens=-40, cache_write_tokens=-9),
+        ),
+        (
             {
                 "input_tokens": 40,
                 "cache_read_input_tokens": 40,

@@ -272,6 +272,7 @@ class RolloutBudget:
     def _outcome(
         self, reason: Literal["budget_exceeded", "budget_reserved"], cap: _Node, node: _Node
     ) -> BudgetExceeded:
+        self._drop_ended_holds()
         return BudgetExceeded(
             reason=reason,
             tree_id=self._tree_id,

@@ -49,7 +49,7 @@ def _usage(reported: Mapping[object, object]) -> Usage:
     outputs = _details(reported, "output_tokens_details", "completion_tokens_details")
     read, written = _first(reported, "cache_read_input_tokens"), _first(reported, "cache_creation_input_tokens")
     if reported.get("input_tokens") is not None and (read or written):
-        given += read + written  # Anthropic counts what is beside the cache
+        given += max(read, 0) + max(written, 0)  # Anthropic counts what is beside the cache
     return Usage(
         input_tokens=given,
         cached_input_tokens=read

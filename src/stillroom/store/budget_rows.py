@@ -20,7 +20,7 @@ from stillroom.store.processes import is_surely_gone
 from stillroom.store.sql import execute
 from stillroom.store.texts import from_sql, to_sql
 
-Path = tuple[str | None, ...]
+Lineage = tuple[str | None, ...]
 """From the tree down to a thread."""
 
 
@@ -102,7 +102,7 @@ def nodes(db: sqlite3.Connection, tree_id: str) -> list[Node]:
     return [_read_node(row) for row in execute(db, "list_budget_nodes", tree_id=to_sql(tree_id)).fetchall()]
 
 
-def charge(db: sqlite3.Connection, tree_id: str, path: Path, units: int, *, now: int) -> bool | None:
+def charge(db: sqlite3.Connection, tree_id: str, path: Lineage, units: int, *, now: int) -> bool | None:
     """Add a charge all along the path; returns whether a limit on it is exceeded, None if the tree is gone."""
     tree, used_by = to_sql(tree_id), _key(path[-1])
     exceeded = False

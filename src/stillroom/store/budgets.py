@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Literal, Self
 
 from stillroom.budget.arguments import checked_thread_id, lease_ms_of, limit_units, reserved_units
@@ -19,7 +19,7 @@ from stillroom.config import DatabaseLimits
 from stillroom.errors import BudgetError
 from stillroom.spending import Usage
 from stillroom.store import budget_rows
-from stillroom.store.budget_rows import Hold, Node, Path
+from stillroom.store.budget_rows import Hold, Lineage, Node
 from stillroom.store.database import Database
 from stillroom.store.processes import this_process
 
@@ -41,10 +41,10 @@ class SharedBudget:
         self._clock = clock
         self._weigh = weigher(config)
         #: A thread's place never changes once it is written.
-        self._paths: dict[str, Path] = {}
+        self._paths: dict[str, Lineage] = {}
 
     @classmethod
-    def open(cls, path: FilePath, config: RolloutBudgetConfig, *, tree_id: str, clock: Clock | None = None) -> Self:
+    def open(cls, path: Path, config: RolloutBudgetConfig, *, tree_id: str, clock: Clock | None = None) -> Self:
         """Begin this tree, or go on with it: a tree that is there keeps the configuration that it was begun with.
 
         Creates the database if need be. Raises `StoreUnavailable` or `NewerSchema`.
@@ -52,7 +52,7 @@ class SharedBudget:
         return cls.within(Database(path, DatabaseLimits()), config, tree_id=tree_id, clock=clock or SystemClock())
 
     @classmethod
-    def attach(cls, path: FilePath, *, tree_id: str, clock: Clock | None = None) -> Self:
+    def attach(cls, path: Path, *, tree_id: str, clock: Clock | None = None) -> Self:
         """Go on with a tree that another process began. Raises `BudgetError` if there is none."""
         database = Database(path, DatabaseLimits())
         try:
@@ -193,7 +193,7 @@ class SharedBudget:
             if reservation.closing:
                 budget_rows.set_closing(db, self._tree_id, reservation.closing.scope, given=False)
 
-    def _path(self, thread_id: str, *, parent: str | None = None) -> Path:
+    def _path(self, thread_id: str, *, parent: str | None = None) -> Lineage:
         """From the tree down to this thread, which is added if it isn't known.
 
         In a transaction of its own: what `_paths` holds must be committed.
@@ -203,7 +203,7 @@ class SharedBudget:
         with self._database.read() as db:
             if budget_rows.node(db, self._tree_id, checked_thread_id(thread_id)):
                 return self._walk(db, thread_id)
-        above: Path = (None,) if parent is None or parent == thread_id else self._path(parent)
+        above: Lineage = (None,) if parent is None or parent == thread_id else self._path(parent)
         with self._database.write() as db:
             self._node(db, None)  # a tree that was removed gets no threads
             now = self._clock.now()
@@ -213,9 +213,9 @@ class SharedBudget:
 
     # All below runs inside a transaction.
 
-    def _walk(self, db: sqlite3.Connection, thread_id: str) -> Path:
+    def _walk(self, db: sqlite3.Connection, thread_id: str) -> Lineage:
         """From the tree down to a thread that is there."""
-        path: Path = (None,)
+        path: Lineage = (None,)
         below: list[str] = []
         at: str | None = thread_id
         while at is not None:
@@ -234,13 +234,13 @@ class SharedBudget:
             raise self._removed()
         return node
 
-    def _nodes(self, db: sqlite3.Connection, path: Path) -> list[Node]:
+    def _nodes(self, db: sqlite3.Connection, path: Lineage) -> list[Node]:
         return [self._node(db, thread_id) for thread_id in path]
 
     def _removed(self) -> BudgetError:
         return BudgetError(f"the budget `{self._tree_id}` was removed from `{self._database.path}`")
 
-    def _charge(self, db: sqlite3.Connection, path: Path, charge: int) -> BudgetExceeded | None:
+    def _charge(self, db: sqlite3.Connection, path: Lineage, charge: int) -> BudgetExceeded | None:
         exceeded = budget_rows.charge(db, self._tree_id, path, charge, now=self._clock.now())
         if exceeded is None:
             raise self._removed()
@@ -252,11 +252,11 @@ class SharedBudget:
             return None
         return next((node for node in nodes if node.is_exceeded), None)
 
-    def _stop(self, db: sqlite3.Connection, path: Path) -> BudgetExceeded | None:
+    def _stop(self, db: sqlite3.Connection, path: Lineage) -> BudgetExceeded | None:
         exceeded = self._exceeded(self._nodes(db, path))
         return self._outcome(db, "budget_exceeded", exceeded, path) if exceeded else None
 
-    def _refusal(self, db: sqlite3.Connection, path: Path, units: int) -> BudgetExceeded | None:
+    def _refusal(self, db: sqlite3.Connection, path: Lineage, units: int) -> BudgetExceeded | None:
         """Why so much can't be held for this thread."""
         _, ended = budget_rows.holds(db, self._tree_id, now_ms=self._clock.now_ms())
         for hold in ended:
@@ -273,7 +273,7 @@ class SharedBudget:
         return sum(hold.units for hold in held if cap.thread_id in self._walk(db, hold.thread_id))
 
     def _outcome(
-        self, db: sqlite3.Connection, reason: Literal["budget_exceeded", "budget_reserved"], cap: Node, path: Path
+        self, db: sqlite3.Connection, reason: Literal["budget_exceeded", "budget_reserved"], cap: Node, path: Lineage
     ) -> BudgetExceeded:
         assert cap.limit is not None  # only a limit stops anything
         threads = budget_rows.nodes(db, self._tree_id)[1:]
@@ -290,7 +290,7 @@ class SharedBudget:
         )
 
 
-def shared_budgets(path: FilePath, *, limit: int, clock: Clock | None = None) -> tuple[BudgetStatus, ...]:
+def shared_budgets(path: Path, *, limit: int, clock: Clock | None = None) -> tuple[BudgetStatus, ...]:
     """The trees in this database, the last used first; none if it is not there. Raises as `SharedBudget.open`."""
     if not path.exists():
         return ()
