@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import socket
 import sys
@@ -19,6 +20,9 @@ from stillroom.budget import RolloutBudgetConfig
 from stillroom.clock import SystemClock
 from stillroom.config import GATEWAY, RolloutBudgetTable, Settings, load_settings
 from stillroom.errors import ConfigError
+
+#: Of the limit, where nothing is said: early enough to plan, late enough to matter, and the end.
+_TOLD_AT_SHARES = (2, 4, 10)
 
 
 def serve_command(
@@ -75,11 +79,14 @@ def _config(settings: Settings, *, limit: int | None, remind_at: str | None) -> 
     table = {key: value for key, value in msgspec.structs.asdict(given).items() if key != "enabled"}
     if limit is not None:
         table |= {"limit_tokens": limit, "limit_budget": None}
+    whole = table["limit_budget"] if table["limit_tokens"] is None else table["limit_tokens"]
+    if whole is None:
+        raise ConfigError("how much may a tree of sessions use?", hint="e.g. --limit 1000000")
     if remind_at is not None:
         table |= {"reminder_at_remaining_tokens": _thresholds(remind_at), "reminder_interval_tokens": None}
     elif table["reminder_at_remaining_tokens"] is None and table["reminder_interval_tokens"] is None:
-        whole = int(table["limit_tokens"] or table["limit_budget"] or 0)
-        table["reminder_at_remaining_tokens"] = tuple(part for share in (2, 4, 10) if (part := whole // share))
+        parts = (whole // share for share in _TOLD_AT_SHARES if math.isfinite(whole))
+        table["reminder_at_remaining_tokens"] = tuple(int(part) for part in parts if part >= 1)
     return RolloutBudgetConfig(**table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, assert_never
@@ -48,10 +49,10 @@ def prepare(body: bytes, dialect: Dialect, reminder: str | None) -> Prepared:
     """Put the reminder at the end, and ask for the usage of a streamed chat. What was there stays as it was, byte for
     byte, so that the provider's prompt cache still knows it. A body that can't be read goes on as it is."""
     try:
-        members = _MEMBERS.decode(body)
+        members = _members(body)
         added = _remind(members, dialect, reminder) if reminder else {}
         usage = _usage_wanted(members) if dialect == "chat" else {}
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (ValueError, RecursionError, msgspec.ValidationError):
         return Prepared(body)
     if not added and not usage:
         return Prepared(body)
@@ -63,7 +64,7 @@ def _usage_wanted(members: Mapping[str, Raw]) -> dict[str, Raw]:
     if bytes(members.get("stream", Raw(b"false"))) != b"true":
         return {}
     given = members.get("stream_options", Raw(b"null"))
-    options = {} if bytes(given) == b"null" else _MEMBERS.decode(given)
+    options = {} if bytes(given) == b"null" else _members(given)
     if bytes(options.get("include_usage", Raw(b"false"))) == b"true":
         return {}
     return {"stream_options": Raw(_encode({**options, "include_usage": True}))}
@@ -81,7 +82,7 @@ def _remind(members: Mapping[str, Raw], dialect: Dialect, reminder: str) -> dict
             role = "developer" if "developer" in roles else "system"
             return _as_last("messages", items, {"role": role, "content": reminder})
         case "messages":
-            return _in_last_user_message(_list(members, "messages"), reminder)
+            return _in_last_message(_list(members, "messages"), reminder)
         case _:
             assert_never(dialect)
 
@@ -105,24 +106,60 @@ def _input_items(members: Mapping[str, Raw]) -> list[Raw]:
     return _list(members, "input")
 
 
-def _in_last_user_message(items: list[Raw], reminder: str) -> dict[str, Raw]:
-    """Anthropic's system prompt stands ahead of everything: the last block of the user's message is what comes last."""
-    if not items or _looked(items[-1]).role != "user":
+def _in_last_message(items: list[Raw], reminder: str) -> dict[str, Raw]:
+    """Anthropic's system prompt stands ahead of everything: what comes last is the last block of the last message, the
+    user's or, from Claude Code, a system message after it."""
+    if not items or _looked(items[-1]).role not in ("user", "system"):
         return {}
-    message = _MEMBERS.decode(items[-1])
+    message = _members(items[-1])
     content = message.get("content", Raw(b"null"))
     text = {"type": "text", "text": reminder}
-    blocks = [{"type": "text", "text": content}] if bytes(content).startswith(b'"') else _ITEMS.decode(content)
+    blocks = [{"type": "text", "text": content}] if bytes(content).startswith(b'"') else _items(content)
     changed = Raw(_encode({**message, "content": [*blocks, text]}))
     return {"messages": Raw(_encode([*items[:-1], changed]))}
 
 
 def _list(members: Mapping[str, Raw], name: str) -> list[Raw]:
-    return _ITEMS.decode(members.get(name, Raw(b"[]")))
+    return _items(members.get(name, Raw(b"[]")))
 
 
 def _looked(item: Raw) -> _Looked:
-    return msgspec.json.decode(item, type=_Looked)
+    try:
+        return msgspec.json.decode(item, type=_Looked)
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(bytes(item)), _Looked)
+
+
+# `msgspec` leaves parts as they are, but does not read half a character (`"\ud83d"`), which clients in JavaScript send
+# of a text that was cut. Then the standard library does, and writes the same values.
+
+
+def _members(data: bytes | Raw) -> dict[str, Raw]:
+    """The members of an object. Raises `ValueError` for anything else."""
+    try:
+        return _MEMBERS.decode(data)
+    except msgspec.DecodeError:
+        found = json.loads(bytes(data))
+        if not isinstance(found, dict):
+            raise ValueError("no object") from None
+        return {key: Raw(json.dumps(value).encode()) for key, value in found.items()}
+
+
+def _items(data: Raw) -> list[Raw]:
+    """The items of an array. Raises `ValueError` for anything else."""
+    try:
+        return _ITEMS.decode(data)
+    except msgspec.DecodeError:
+        found = json.loads(bytes(data))
+        if not isinstance(found, list):
+            raise ValueError("no array") from None
+        return [Raw(json.dumps(value).encode()) for value in found]
+
+
+def exhausted_status(dialect: Dialect | None) -> int:
+    """The status that ends a turn. Codex 0.171 takes a 402 for an outage and asks five times more, but not after a 400;
+    Claude Code 2.1 takes a 400 for a request that it could mend, and tries eight, but not after a 402."""
+    return 402 if dialect == "messages" else 400
 
 
 def error_body(dialect: Dialect | None, *, kind: str, message: str, outcome: object = None) -> bytes:

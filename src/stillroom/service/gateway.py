@@ -19,7 +19,7 @@ import msgspec
 from stillroom.budget import TurnAborted
 from stillroom.config import Gateway as Numbers
 from stillroom.errors import BudgetError, InvalidUsage, StoreError
-from stillroom.service.dialects import Dialect, Prepared, dialect_of, error_body, error_event, prepare
+from stillroom.service.dialects import Dialect, Prepared, dialect_of, error_body, error_event, exhausted_status, prepare
 from stillroom.service.http import (
     CutShort,
     Head,
@@ -36,7 +36,13 @@ from stillroom.service.upstream import Line, Silent, Unreachable, Upstream, is_l
 
 Tell = Callable[[str], None]
 
-_REASONS = {400: "Bad Request", 403: "Forbidden", 413: "Content Too Large", 501: "Not Implemented"}
+_REASONS = {
+    400: "Bad Request",
+    402: "Payment Required",
+    403: "Forbidden",
+    413: "Content Too Large",
+    501: "Not Implemented",
+}
 _REASONS |= {502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout"}
 _NO_BODY = {"204", "304"}
 
@@ -185,8 +191,8 @@ class Gateway:
         except Malformed as error:
             raise Refusal(400, "invalid_request", str(error)) from error
         except TurnAborted as stop:
-            # 400: whatever else there is, some client tries again.
-            raise Refusal(400, stop.reason, str(stop), outcome=msgspec.to_builtins(stop.outcome)) from stop
+            status, outcome = exhausted_status(asked.dialect), msgspec.to_builtins(stop.outcome)
+            raise Refusal(status, stop.reason, str(stop), outcome=outcome) from stop
         except (BudgetError, StoreError) as error:
             raise Refusal(503, "budget_unavailable", f"the budget can't be used: {error}") from error
 

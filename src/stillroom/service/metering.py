@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import zlib
 from collections.abc import Callable
@@ -161,4 +162,8 @@ def _decode(data: bytes) -> object:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(data)  # it reads half a character (`"\ud83d"`), where a text was cut
+    except (ValueError, RecursionError):
         return None

@@ -40,8 +40,8 @@ class Upstream:
 
     def __init__(self, url: str, numbers: Gateway) -> None:
         """Raises `ConfigError` unless it is `https://…`, or `http://…` on this machine."""
-        parts = urlsplit(url)
         try:
+            parts = urlsplit(url)
             port = parts.port
         except ValueError as error:
             raise ConfigError(f"`{url}`: {error}") from error

@@ -1,5 +1,5 @@
-"""The real Codex CLI behind `stillroom budget serve`, without a budget of its own: told what is left, stopped at the
-limit, its sub-agents on the same ledger."""
+"""The real Codex CLI and the real Claude Code behind `stillroom budget serve`: told what is left, stopped at the limit,
+sub-agents on the same ledger."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interop.claude_client import claude_binary, run_claude
 from tests.interop.codex_client import REPOSITORY, CodexServer, CodexUnavailable, codex_binary, write_config
+from tests.interop.npm import ClientUnavailable
 
-from stillroom.testing import LoopbackModel, RecordedRequest, SendBytes
+from stillroom.testing import CallTool, LoopbackModel, RecordedRequest, SendBytes
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(200)]
 
@@ -149,3 +151,26 @@ def test_a_sub_agent_spends_from_the_same_budget(binary: Path, tmp_path: Path) -
     child = threads[children[0].headers["thread-id"]]
     assert (child["used"], child["parent_thread_id"]) == (700, thread_id)
     assert threads[thread_id]["used_with_children"] == budget["used"] >= 900
+
+
+def test_claude_code_is_told_what_is_left_and_ends_at_the_limit(tmp_path: Path) -> None:
+    try:
+        binary = claude_binary()
+    except ClientUnavailable as error:
+        pytest.skip(f"the real Claude Code can't be had: {error}")
+    home, project = tmp_path / "stillroom", tmp_path / "project"
+    project.mkdir()
+    arguments = ("--allowedTools", "Bash", "-p", "Go on for ever.")
+    with LoopbackModel(lambda request: CallTool("Bash", {"command": f"echo {request.number}"})) as model:
+        with (
+            _gateway(home, model.base_url, "--limit", "25000") as base_url,
+            pytest.raises(AssertionError, match="API Error: 402 the shared session token budget is used up"),
+        ):
+            run_claude(binary, tmp_path / "claude", base_url, *arguments, cwd=project)
+        # A question is about 12,000 tokens: one and two are under the limit, the third meets it.
+        assert 2 <= len(model.requests) <= 3
+        told = ["<rollout_budget>" in str(request.json["messages"][-1]["content"][-1]) for request in model.requests]
+    assert told[0]
+    (budget,) = _status(home)
+    assert budget["tree_id"] == model.requests[0].headers["x-claude-code-session-id"]
+    assert budget["exhausted"]
