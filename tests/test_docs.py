@@ -40,6 +40,7 @@ def test_there_are_commands_to_try() -> None:
     assert len(commands()) >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("stillroom ")])
 def test_documented_command_works(command: str, tmp_path: Path) -> None:
     codex = shutil.copytree(PROJECT / "examples" / "codex-home", tmp_path / ".codex")  # a command may write to it
@@ -60,6 +61,7 @@ def test_documented_command_works(command: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("stillroom-hook ")])
 def test_documented_hook_works(command: str, tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src")}

@@ -19,6 +19,8 @@ from stillroom.spending import Usage
 from stillroom.store import processes
 from stillroom.store.budgets import SharedBudget, shared_budgets
 
+pytestmark = pytest.mark.slow
+
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc: leases decide")
 
 

@@ -49,6 +49,7 @@ def test_json_goes_to_stdout_and_nothing_else_does(environment: dict[str, str]) 
     assert report["consolidate"]["outcome"] == "consolidated"
 
 
+@pytest.mark.slow
 def test_people_are_told_on_stderr_without_colour_when_it_is_no_terminal(environment: dict[str, str]) -> None:
     done = stillroom("run", "--backfill", "--now", NOW, env=environment)
     assert (done.returncode, done.stdout) == (0, "")
@@ -143,6 +144,7 @@ def test_a_memory_folder_that_is_a_link_exits_1_and_stays_one(
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_empty_home_is_fine(environment: dict[str, str], tmp_path: Path) -> None:
     done = stillroom("run", env={**environment, "CODEX_HOME": str(tmp_path / "nowhere")})
     assert done.returncode == 0
@@ -194,6 +196,7 @@ def test_a_run_that_is_told_to_end_hands_everything_back(
     assert json.loads(done.stdout)["consolidate"]["outcome"] == "consolidated"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -212,6 +215,7 @@ def test_a_value_out_of_range_exits_2_without_a_traceback(
     assert not (tmp_path / ".stillroom").exists()
 
 
+@pytest.mark.slow
 def test_codex_s_own_home_is_no_memory_folder(environment: dict[str, str], tmp_path: Path) -> None:
     done = stillroom("run", "--root", str(tmp_path / "codex"), env=environment)
     assert done.returncode == 1
@@ -271,6 +275,7 @@ def test_an_interrupt_while_it_starts_ends_with_130_and_no_traceback(environment
     assert (done.returncode, done.stderr) == (130, "")
 
 
+@pytest.mark.slow
 def test_a_path_cannot_steer_the_terminal_and_is_told_once(environment: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "\x1b]0;owned\x07codex" / "sessions" / "2026" / "11" / "29"
     folder.mkdir(parents=True)

@@ -36,7 +36,7 @@ SMALL = StageTwo(
 )
 
 
-@pytest.fixture(params=["bwrap", "files"])
+@pytest.fixture(params=["files", pytest.param("bwrap", marks=pytest.mark.slow)])
 def jail(request: pytest.FixtureRequest) -> Jail:
     try:
         return choose(request.param)

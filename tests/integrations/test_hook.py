@@ -103,6 +103,7 @@ def test_a_new_session_is_told_the_memory_and_the_log_says_which(home: Path, age
     assert not (home / "hook.log").exists()
 
 
+@pytest.mark.slow
 def test_a_session_is_told_again_after_compaction_and_not_when_it_still_has_it(home: Path) -> None:
     def start(source: str) -> str | None:
         return told(hook(home, "claude-code", "session-start", event={"session_id": THREAD, "source": source}))
@@ -192,6 +193,7 @@ def test_sessions_that_are_not_for_memory_get_none_and_start_nothing(home: Path)
         assert done.stdout == b"" and not (home / "pass.stamp").exists(), event
 
 
+@pytest.mark.slow
 def test_an_ephemeral_session_is_told_and_starts_nothing(home: Path) -> None:
     (home / "pass.stamp").unlink()
     never_stored = {"session_id": THREAD, "transcript_path": None}
@@ -203,6 +205,7 @@ def test_an_ephemeral_session_is_told_and_starts_nothing(home: Path) -> None:
     assert not (home / "pass.stamp").exists() and not (home / "state.sqlite3").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="waiting for a detached process needs a subreaper")
 def test_a_pass_is_started_beside_the_session_once_at_a_time(home: Path) -> None:
     (home / "pass.stamp").unlink()
@@ -221,6 +224,7 @@ def test_a_pass_is_started_beside_the_session_once_at_a_time(home: Path) -> None
         assert db.execute("SELECT count(*) FROM passes").fetchone() == (1,)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="waiting for a detached process needs a subreaper")
 def test_an_agent_that_does_not_listen_gets_its_pass_all_the_same(home: Path) -> None:
     (home / "pass.stamp").unlink()
@@ -236,6 +240,7 @@ def test_an_agent_that_does_not_listen_gets_its_pass_all_the_same(home: Path) ->
     assert (home / "pass.stamp").exists() and not (home / "sessions.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_damaged_database_is_the_passes_affair(home: Path) -> None:
     (home / "pass.stamp").unlink()
     (home / "state.sqlite3").write_bytes(b"not a database" * 1000)

@@ -244,6 +244,7 @@ async def test_what_a_session_is_told_is_a_prompt_and_a_resource(settings: Setti
     assert "make verify" in contents.text
 
 
+@pytest.mark.slow
 async def test_over_stdio_it_is_the_same_server(settings: Settings) -> None:
     command, environment = started(settings)
     server = StdioServerParameters(command=command[0], args=command[1:], env=environment)

@@ -132,6 +132,7 @@ async def test_a_model_extracts_and_an_agent_consolidates(tmp_path: Path, codex_
     assert all(call.outcome == "ok" and call.usage.input_tokens for call in calls)
 
 
+@pytest.mark.slow
 @needs_shell
 @pytest.mark.parametrize(
     "more",

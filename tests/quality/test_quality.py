@@ -8,6 +8,8 @@ import pytest
 from tests.quality import consolidated
 from tests.quality.score import Scored, figures, report, scenario_paths, score
 
+pytestmark = pytest.mark.slow
+
 SETS = sorted((Path(__file__).parent / "sets").glob("*.toml"))
 #: What the engine reaches on `dev`, less a point: a change that costs more has to say why.
 MIN_RECALL = 0.96

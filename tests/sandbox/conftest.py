@@ -11,7 +11,8 @@ from stillroom.config import StageTwo
 from stillroom.sandbox import Jail, JailLimits, LevelReport, Worker, choose, probe
 
 #: The unit tests try one jail with a shell, `make slow` every one.
-SHELLS = ["bwrap", pytest.param("landlock", marks=pytest.mark.slow), pytest.param("seatbelt", marks=pytest.mark.slow)]
+LEVELS = ("bwrap", "landlock", "seatbelt")
+SHELLS = ["bwrap", *(pytest.param(level, marks=pytest.mark.slow) for level in LEVELS[1:])]
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def _chosen(level: str, reports: dict[str, LevelReport]) -> Jail:
     return choose(level)  # type: ignore[arg-type]  # the parameters of the fixtures are levels
 
 
-@pytest.fixture(params=[*SHELLS, "files"])
+@pytest.fixture(params=["files", *(pytest.param(level, marks=pytest.mark.slow) for level in LEVELS)])
 def any_jail(request: pytest.FixtureRequest, reports: dict[str, LevelReport]) -> Jail:
     """Every level that this machine has."""
     return _chosen(request.param, reports)

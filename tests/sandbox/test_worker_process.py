@@ -42,6 +42,7 @@ async def fake(folder: Path, limits: JailLimits, code: str) -> Worker:
     return await start_worker(launch, folder, limits=limits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "words"),
     [

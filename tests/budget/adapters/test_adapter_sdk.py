@@ -19,6 +19,8 @@ openai = pytest.importorskip("openai")
 from stillroom.budget.adapters import anthropic as for_anthropic  # noqa: E402
 from stillroom.budget.adapters import openai as for_openai  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 TEXT = "You have {} weighted tokens left in the shared session token budget."
 ANSWER = "word " * 40
 #: What the loopback model reports for the answer.
