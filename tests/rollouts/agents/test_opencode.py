@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from golden import LIMIT, describe
+from hypothesis import given
+from hypothesis import strategies as st
 from opencode_store import DUMP, FOLDERS, database, look, message, put, read, session, talk, text, tool
 
 from stillroom.errors import RolloutError
@@ -200,6 +202,23 @@ def test_a_huge_output_is_squeezed_as_it_is_read(tmp_path: Path):
     events, stats = read(path, limit=64 * 1024)
     assert [type(event).__name__ for event in events] == ["Ran", "Said"]
     assert (stats.long_lines, stats.cut_bytes > 3_900_000) == (1, True)
+
+
+@given(at=st.floats(0, 1), bytes_=st.lists(st.tuples(st.floats(0.01, 1), st.integers(0, 255)), max_size=300))
+def test_a_database_that_is_damaged_anywhere_is_told_and_raises_nothing(tmp_path_factory, at: float, bytes_):
+    home = tmp_path_factory.mktemp("damaged")
+    path = database(home)
+    data = bytearray(path.read_bytes())
+    for place, byte in bytes_:
+        data[int(place * (len(data) - 1))] = byte
+    path.write_bytes(data if bytes_ else data[: int(at * len(data))])
+    for thread, _ in look(home).values():
+        try:
+            with reader.open_items(Path(thread.rollout_path), max_line_bytes=LIMIT) as items:
+                for _ in items:
+                    pass
+        except RolloutError:
+            continue
 
 
 @pytest.mark.parametrize("name", ["session", "message", "part"])

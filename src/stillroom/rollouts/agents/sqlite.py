@@ -27,14 +27,19 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT_SECONDS, isolation_level=None)) as db:
         db.text_factory = bytes
         db.execute("BEGIN")
-        yield db
+        try:
+            yield db
+        except UnicodeDecodeError as error:  # of a message of SQLite's about a damaged schema
+            raise sqlite3.DatabaseError("it is damaged") from error
     if alone and (log.exists() or _looks(path) != before):
         raise sqlite3.OperationalError("it was written to while it was read")
 
 
 def columns(db: sqlite3.Connection, table: str) -> frozenset[str]:
     """The names of a table's columns; none if there is no such table."""
-    return frozenset(row[0].decode() for row in db.execute("SELECT name FROM pragma_table_info(?)", (table,)))
+    return frozenset(
+        row[0].decode("utf-8", "replace") for row in db.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    )
 
 
 def _looks(path: Path) -> tuple[int, int]:
