@@ -43,8 +43,8 @@ ifdef UV
 	@uv pip install --quiet --python $(FRAMEWORKS)/bin/python --editable . --group dev --group adapters
 else
 	@$(PYTHON) -m venv --clear $(FRAMEWORKS)
-	@$(FRAMEWORKS)/bin/python -m pip install --quiet --upgrade pip
-	@$(FRAMEWORKS)/bin/python -m pip install --quiet --editable . --group dev --group adapters
+	@$(FRAMEWORKS)/bin/python -m pip install --quiet --upgrade pip uv  # pip takes minutes over so many packages
+	@$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --editable . --group dev --group adapters
 endif
 	@$(FRAMEWORKS)/bin/python -m pytest tests/budget/adapters -rs
 

@@ -61,6 +61,10 @@ WHOLE = Usage(input_tokens=100, cached_input_tokens=40, output_tokens=30, reason
         ),
         ({"input_tokens": 5, "input_tokens_details": None, "output_tokens": None}, Usage(input_tokens=5)),
         ({"output_tokens": 3.0}, Usage(output_tokens=3)),
+        (
+            {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 4}},
+            Usage(input_tokens=9, cached_input_tokens=2, cache_write_tokens=4),
+        ),
     ],
 )
 def test_every_protocols_words_are_understood(reported: dict[str, Any], usage: Usage) -> None:

@@ -55,7 +55,7 @@ def _usage(reported: Mapping[object, object]) -> Usage:
         cached_input_tokens=read
         or _first(inputs, "cached_tokens")
         or _first(reported, "cached_input_tokens", "prompt_cache_hit_tokens"),
-        cache_write_tokens=written,
+        cache_write_tokens=written or _first(inputs, "cache_write_tokens"),
         output_tokens=_first(reported, "output_tokens", "completion_tokens"),
         reasoning_tokens=_first(outputs, "reasoning_tokens") or _first(reported, "reasoning_output_tokens"),
     )
