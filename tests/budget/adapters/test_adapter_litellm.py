@@ -73,7 +73,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_calls_that_others_make_are_reminded_charged_and_refused(
     callback: BudgetCallback, server: LoopbackModel
 ) -> None:
-    budget = a_budget(2 * OUTPUT, reminder_at_remaining_tokens=(60,))
+    budget = a_budget(2 * OUTPUT - 1, reminder_at_remaining_tokens=(60,))
     with budget.session("root"):
         await litellm.acompletion(**at(server))
         with budget.session("child"):
@@ -81,7 +81,7 @@ async def test_calls_that_others_make_are_reminded_charged_and_refused(
         with pytest.raises(TurnAborted) as stopped:
             await litellm.acompletion(**at(server))
     assert len(server.requests) == 2
-    assert last_messages(server) == [("system", REMINDER(106)), ("system", REMINDER(53))]
+    assert last_messages(server) == [("system", REMINDER(105)), ("system", REMINDER(52))]
     assert SAID == [{"role": "user", "content": "go"}]
     outcome = BudgetExceeded.from_json(stopped.value.outcome.to_json())
     assert outcome.threads == {"root": OUTPUT, "child": OUTPUT}
@@ -121,7 +121,7 @@ async def test_a_failed_call_leaves_its_reminder_due_and_gives_its_hold_back(cal
 async def test_own_calls_stop_at_the_limit_itself_and_are_charged_once(
     callback: BudgetCallback, server: LoopbackModel, how: str
 ) -> None:
-    budget = a_budget(3 * OUTPUT)
+    budget = a_budget(3 * OUTPUT - 1)
 
     async def ask(**keys: Any) -> Any:
         if how == "completion":
@@ -142,7 +142,7 @@ async def test_own_calls_stop_at_the_limit_itself_and_are_charged_once(
     await asyncio.sleep(0.1)  # what LiteLLM's own threads report later adds nothing
     assert budget.status().used == 3 * OUTPUT
     assert len(server.requests) == 3
-    assert last_messages(server)[:2] == [("system", REMINDER(159)), ("user", "go")]
+    assert last_messages(server)[:2] == [("system", REMINDER(158)), ("user", "go")]
 
 
 @pytest.mark.anyio
