@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -13,6 +15,13 @@ import pytest
 from gateway_thread import CONFIG, chunked, gateway, post, raw_upstream
 
 from stillroom.budget import RolloutBudgetConfig
+from stillroom.clock import SystemClock
+from stillroom.config import GATEWAY, DatabaseLimits
+from stillroom.service.gateway import Gateway
+from stillroom.service.ledgers import Ledgers
+from stillroom.service.naming import Named
+from stillroom.service.upstream import Upstream
+from stillroom.store.budgets import shared_budgets
 from stillroom.testing import LoopbackModel, RecordedRequest, Say, SendBytes
 
 RESPONSES = {"model": "m", "stream": True, "input": [{"type": "message", "role": "user", "content": "hello"}]}
@@ -317,3 +326,28 @@ def test_many_requests_at_once_are_all_charged(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert served.used("a") == {f"t{number}": 100.0 for number in range(6)}
+
+
+def test_a_client_that_hangs_up_while_it_is_charged_is_charged(tmp_path: Path) -> None:
+    config = RolloutBudgetConfig(limit_tokens=100, reminder_at_remaining_tokens=())
+    ledgers = Ledgers(tmp_path / "state.sqlite3", config, limits=DatabaseLimits(), clock=SystemClock())
+    gateway = Gateway(Upstream("http://127.0.0.1:9", GATEWAY), ledgers, default_tree="tree", numbers=GATEWAY)
+    busy = threading.Event()
+
+    async def hang_up() -> None:
+        with ThreadPoolExecutor(1) as threads:
+            asyncio.get_running_loop().set_default_executor(threads)
+            threads.submit(busy.wait)  # the charge has to wait for its turn
+            admission = ledgers.admit(Named("tree", "main", None, "1"))
+            charge = asyncio.create_task(gateway.charge(admission, {"output_tokens": 7}, reminded=False))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            charge.cancel()
+            await asyncio.sleep(0)
+            busy.set()
+            with pytest.raises(asyncio.CancelledError):
+                await charge
+
+    asyncio.run(hang_up())
+    ledgers.close()
+    assert shared_budgets(tmp_path / "state.sqlite3", limit=1)[0].used == 7

@@ -198,8 +198,13 @@ class Gateway:
 
     async def charge(self, admission: Admission, usage: object, *, reminded: bool) -> None:
         """Charge a response, and tell what did not go as it should."""
+        work = asyncio.ensure_future(asyncio.to_thread(self._ledgers.charge, admission, usage, reminded=reminded))
         try:
-            told = await asyncio.to_thread(self._ledgers.charge, admission, usage, reminded=reminded)
+            try:
+                told = await asyncio.shield(work)
+            except asyncio.CancelledError:
+                await work  # whoever hangs up while it waits for a thread is charged all the same
+                raise
         except (InvalidUsage, StoreError) as error:
             told = f"{type(error).__name__}: {error}; nothing is charged"
         if told:
