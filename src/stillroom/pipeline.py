@@ -47,7 +47,8 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True):
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a person may ask of a pass beyond the settings."""
 
-    #: No age limit, and everything that is finished instead of `max_rollouts_per_startup`.
+    #: No age limit, everything that is finished instead of `max_rollouts_per_startup`, and no pause since the last
+    #: consolidation: a person asks, and wants to see it.
     backfill: bool = False
     #: Extract again what the offline engine extracted.
     upgrade: bool = False
@@ -185,7 +186,7 @@ async def _pass(
         report = put(report, extract=extracted, spending=await _spending(settings, allowance))
         # 6. Consolidate.
         consolidated = await run_phase2(
-            settings,
+            _without_pause(settings) if options.backfill else settings,
             store,
             clock,
             worker_id=worker_id,
@@ -214,6 +215,11 @@ async def _count_usage(settings: Settings, store: Store, clock: Clock, listener:
         loop.call_soon_threadsafe(listener, progress)
 
     return await asyncio.to_thread(count_usage, settings, store, clock, on_progress=listen)
+
+
+def _without_pause(settings: Settings) -> Settings:
+    stage = msgspec.structs.replace(settings.stage_two, success_cooldown_seconds=0)
+    return msgspec.structs.replace(settings, stage_two=stage)
 
 
 def _stopped(report: PipelineReport, error: StillroomError | OSError) -> PipelineReport:

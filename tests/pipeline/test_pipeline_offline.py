@@ -64,6 +64,21 @@ async def test_a_backfill_makes_a_memory_folder_of_the_sessions(settings: Settin
 
 
 @pytest.mark.anyio
+async def test_a_person_who_asks_for_all_need_not_wait_for_the_pause_that_a_hook_began(
+    settings: Settings, clock: FixedClock
+) -> None:
+    settings = msgspec.structs.replace(settings, memories=Memories(max_rollouts_per_startup=3))
+    hook = await run_pipeline(settings, clock=clock)
+    assert isinstance(hook.consolidate, Consolidated)
+    clock.advance(seconds=60)
+    again = await run_pipeline(settings, clock=clock)
+    assert again.consolidate == Skipped(status="skipped_cooldown", until=clock.now() - 60 + 6 * HOUR)
+    asked = await backfill(settings, clock)
+    assert isinstance(asked.consolidate, Consolidated)
+    assert asked.consolidate.inputs > hook.consolidate.inputs
+
+
+@pytest.mark.anyio
 async def test_a_pass_never_blocks_the_event_loop(settings: Settings, clock: FixedClock) -> None:
     with blockbuster_ctx():
         report = await backfill(settings, clock)
@@ -82,9 +97,10 @@ async def test_the_sessions_are_not_touched(settings: Settings, clock: FixedCloc
 async def test_a_second_pass_changes_nothing(settings: Settings, clock: FixedClock) -> None:
     await backfill(settings, clock)
     before = files(settings.root)
-    again = await backfill(settings, clock)
+    again = await run_pipeline(settings, clock=clock)
     assert isinstance(again.consolidate, Skipped)
     assert again.consolidate.status == "skipped_cooldown"
+    assert isinstance((await backfill(settings, clock)).consolidate, NoChanges)
     clock.advance(seconds=7 * HOUR)
     later = await backfill(settings, clock)
     assert isinstance(later.consolidate, NoChanges)

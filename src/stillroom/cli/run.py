@@ -59,7 +59,7 @@ def run_command(
     ephemeral
         The session that this pass is started from leaves no trace, so neither does the pass.
     backfill
-        Ignore `max_rollout_age_days` and `max_rollouts_per_startup`.
+        Ignore `max_rollout_age_days`, `max_rollouts_per_startup` and the pause of six hours after a consolidation.
     upgrade
         Extract again what the offline engine extracted, now that a model is configured.
     adopt

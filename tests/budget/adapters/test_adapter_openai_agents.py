@@ -10,7 +10,9 @@ import pytest
 
 from stillroom.budget import BudgetExceeded, RolloutBudget, RolloutBudgetConfig, Session, TurnAborted
 
-agents = pytest.importorskip("agents", reason="the extra `openai-agents` is not installed: `make adapters` runs this")
+agents = pytest.importorskip(
+    "agents.testing", reason="the extra `openai-agents` is not installed: `make adapters` runs this"
+)
 
 from agents import Agent, ModelSettings, RunConfig, Runner, Usage, function_tool  # noqa: E402
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call  # noqa: E402
