@@ -115,7 +115,7 @@ async def test_a_pass_by_the_rules_sends_its_counts_and_no_tokens(settings: Sett
 async def test_a_pass_without_work_says_so(settings: Settings, metrics: Metrics) -> None:
     await run(settings)
     metrics.sent()
-    await run(settings)
+    await run_pipeline(settings, clock=FixedClock(DAY_AFTER))
     assert metrics.sent() == {
         "stillroom.memory.phase1{skipped_no_candidates}": 1,
         "stillroom.memory.phase2{skipped_cooldown}": 1,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stillroom.config import Memories, Settings, StageTwo
@@ -141,6 +141,8 @@ _CWDS = st.lists(
 
 
 @given(_CWDS, st.integers(300, 5000))
+@example(["/w/a/a (b)", "/w/b/a (b)"], 3001)
+@example(["/w/a/x, y", "/w/b/x, y", "/w/a/in docker"], 3001)
 def test_what_the_offline_engine_learnt_in_one_project_is_told_in_no_other(
     tmp_path_factory: pytest.TempPathFactory, cwds: list[str], summary_tokens: int
 ) -> None:

@@ -13,6 +13,7 @@ _BEHIND = re.compile(r"(?:\s|\[[^\[\]]{0,40}\]|[.*_`;,]){1,200}\Z")
 _LONGEST_BEHIND = 200
 _CWD = re.compile(r"\bcwd=([^;)\]\n]+)")
 _DESCRIPTION = re.compile(r"\s+[-*+] desc: ")
+_FOLDER_OF_NAME = re.compile(r" \((~?/.*)\)\Z")
 _TIP = re.compile(r"[-*+] in ([^:]{1,120}): ")
 _PREFIX = re.compile(r"(?:cwd|scope|project|repo(?:sitory)?)\s*[:=]\s*", re.IGNORECASE)
 _EVERYWHERE = re.compile(
@@ -91,8 +92,16 @@ def names_in(text: str) -> list[str]:
 
 def _label(text: str, kind: LabelKind) -> Label:
     text = text.replace("`", "").strip()
-    paths = tuple(dict.fromkeys(word for word in re.split(r"[\s,;()]+", text) if word.startswith(("/", "~/"))))
+    parts = names_in(text)[1:] or [text]
+    paths = tuple(dict.fromkeys(path for part in parts for path in _paths(part)))
     return Label("" if text in paths else text.casefold(), paths, kind)
+
+
+def _paths(part: str) -> list[str]:
+    """The folder of `NAME (/the/folder)`, whatever it is called; else every word that is a path."""
+    if folder := _FOLDER_OF_NAME.search(part):
+        return [folder[1]]
+    return [word for word in re.split(r"[\s,;()]+", part) if word.startswith(("/", "~/"))]
 
 
 def _folders(text: str) -> tuple[str, ...]:
