@@ -46,7 +46,7 @@ else
 	@$(FRAMEWORKS)/bin/python -m pip install --quiet --upgrade pip uv  # pip takes minutes over so many packages
 	@$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --editable . --group dev --group adapters
 endif
-	@$(FRAMEWORKS)/bin/python -m pytest tests/budget/adapters -rs
+	@$(FRAMEWORKS)/bin/python -m pytest tests/budget/adapters -rs -m 'not interop'
 
 interop: $(READY)  ## the tests against real clients from npm, and a real llama.cpp
 ifdef UV

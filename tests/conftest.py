@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+TESTS = Path(__file__).parent
 
 settings.register_profile("default", deadline=None, max_examples=25)
 #: `make slow` looks closer.
@@ -14,6 +17,27 @@ _OF_THE_USER = (
     *("STILLROOM_", "CODEX_", "CLAUDE_", "OPENAI_", "ANTHROPIC_", "GIT_"),
     *("XDG_DATA_HOME", "OPENCODE_", "GEMINI_", "QWEN_", "COPILOT_"),
 )
+
+#: Every test here runs whole passes, programs or servers: `make slow` has them, the unit tests are about one room.
+WHOLE = (
+    "budget/adapters",
+    "cli/test_cli_folder.py",
+    "cli/test_cli_recall.py",
+    "cli/test_cli_run.py",
+    "consolidate/test_consolidation_agent.py",
+    "integrations/test_hook.py",
+    "mcp",
+    "models/test_agent_model.py",
+    "pipeline",
+    "service",
+)
+
+
+@pytest.hookimpl(tryfirst=True)  # ahead of `-m`, which looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.path.is_relative_to(TESTS / place) for place in WHOLE):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -184,7 +184,7 @@ def as_json(scored: Sequence[Scored]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--split", default="dev", choices=["dev", "heldout"])
+    parser.add_argument("--split", default="dev", choices=["dev", "heldout", "blind"])
     parser.add_argument("--dir", type=Path, help="scenarios elsewhere")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="every miss and every wrong line")

@@ -12,7 +12,7 @@ from tests.quality.labels import counted_bullets, judge, labels_of
 from stillroom.store.records import Stage1Draft
 
 SCENARIOS = sorted(Path(__file__).parent.glob("*/*.toml"))
-SESSIONS = [path for path in SCENARIOS if path.parent.name in {"dev", "heldout"}]
+SESSIONS = [path for path in SCENARIOS if path.parent.name in {"dev", "heldout", "blind"}]
 
 TABLE = {
     "facts": [
