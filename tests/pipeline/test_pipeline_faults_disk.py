@@ -91,7 +91,7 @@ def test_a_disk_that_is_full_at_any_point_loses_nothing(tmp_path: Path, disk: Sm
     consolidated(house.later())
     expected = files(house.root)
     stops: Counter[str] = Counter()
-    for free_bytes in range(0, 4 * 1024 * 1024, 16 * 1024):
+    for free_bytes in range(0, 4 * 1024 * 1024, 4 * 1024):
         shutil.rmtree(base)
         shutil.copytree(prepared, base)
         house = FaultyHouse(base, prepared=True)
