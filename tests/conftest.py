@@ -24,20 +24,33 @@ WHOLE = (
     "cli/test_cli_folder.py",
     "cli/test_cli_recall.py",
     "cli/test_cli_run.py",
+    "cli/test_cli_search.py",
     "consolidate/test_consolidation_agent.py",
     "integrations/test_hook.py",
+    "integrations/test_init.py",
     "mcp",
     "models/test_agent_model.py",
+    "models/test_allowance.py",
     "pipeline",
     "service",
 )
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What `-m` leaves out as a whole is not even imported: that would cost more than many tests."""
+    return True if _is_whole(collection_path) and "not slow" in config.getoption("markexpr") else None
+
+
 @pytest.hookimpl(tryfirst=True)  # ahead of `-m`, which looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    whole = {path for path in {item.path for item in items} if _is_whole(path)}
     for item in items:
-        if any(item.path.is_relative_to(TESTS / place) for place in WHOLE):
+        if item.path in whole:
             item.add_marker(pytest.mark.slow)
+
+
+def _is_whole(path: Path) -> bool:
+    return any(path.is_relative_to(TESTS / place) for place in WHOLE)
 
 
 @pytest.fixture(autouse=True)
