@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from claude_code_golden import LAYOUTS, LIMIT, SAMPLES, describe
+from claude_code_golden import LAYOUTS, SAMPLES
+from golden import LIMIT, describe
 
+from stillroom.rollouts.agents import claude_code
 from stillroom.rollouts.agents.claude_code import discover
 from stillroom.rollouts.found import Found, Unchanged
 
@@ -11,7 +13,7 @@ from stillroom.rollouts.found import Found, Unchanged
 def test_sessions_of_every_layout_are_read_as_expected(layout: str):
     """Real files of the client; after a change on purpose run `claude_code_golden.py` and read the difference."""
     expected = (SAMPLES / layout / "expected.txt").read_text(encoding="utf-8")
-    assert describe(SAMPLES / layout) == expected
+    assert describe(claude_code, SAMPLES / layout) == expected
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

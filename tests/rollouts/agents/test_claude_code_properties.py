@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from claude_code_golden import LIMIT, SAMPLES
+from claude_code_golden import SAMPLES
+from golden import LIMIT
 from hypothesis import given
 from hypothesis import strategies as st
 

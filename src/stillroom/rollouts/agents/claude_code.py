@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -15,8 +15,10 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.claude_code_branches import inherited, superseded
 from stillroom.rollouts.agents.claude_code_items import Records
 from stillroom.rollouts.agents.claude_code_traits import Traits, read_tail
+from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.batches import read_batches
-from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
+from stillroom.rollouts.found import Broken, Discovery, Found
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import first_words, preview_text
 from stillroom.rollouts.stats import ReadStats
@@ -31,15 +33,8 @@ _SUB_AGENT = re.compile(r"(agent-[\w-]{1,100})\.jsonl", re.ASCII)
 _FOLDER = re.compile(_UUID)
 # Workflows keep their agents' files two folders deeper.
 _DEPTH = 3
+_SUB_AGENTS = "subagents"
 _MAX_DESCRIPTION_BYTES = 64 * 1024
-
-
-class _File(NamedTuple):
-    mtime_ns: int
-    size: int
-    path: Path
-    #: The session in whose folder a sub-agent's file lies; older clients lay it beside the sessions.
-    parent: str | None
 
 
 class _Described(msgspec.Struct, rename="camel"):
@@ -53,30 +48,13 @@ def discover(
     home: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
 ) -> Iterator[Discovery]:
     """Look at every session and sub-agent under `home`, oldest first; `known` are the stamps by path."""
-    files: list[_File] = []
+    files: list[Path] = []
     for project in _entries(home.absolute() / "projects"):
         try:
-            files += _files(project.path, None, _DEPTH)
+            files += _files(project.path, is_session=False, depth=_DEPTH)
         except OSError as error:
             yield Broken(project.path, f"`{project.path}` can't be looked at: {error.strerror}")
-    for file in sorted(files):
-        path = str(file.path)
-        stamp = known.get(path)
-        if stamp is not None and (stamp.size, stamp.mtime_ns) == (file.size, file.mtime_ns):
-            yield Unchanged(path)
-            continue
-        try:
-            yield _look(file, max_line_bytes, reading)
-        except RolloutError as error:
-            yield Broken(path, str(error))
-        except OSError as error:
-            yield Broken(path, f"`{path}` can't be read: {error.strerror}")
-
-
-def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
-    """All that is known of a session stands in its file."""
-    del home, stored
-    yield from ()
+    yield from scan(files, known, lambda file: _look(file, max_line_bytes, reading))
 
 
 def open_items(
@@ -102,20 +80,26 @@ def open_items(
     return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
 
 
-def _files(folder: str, parent: str | None, depth: int) -> Iterator[_File]:
+def _files(folder: str, *, is_session: bool, depth: int) -> Iterator[Path]:
     for entry in _entries(folder):
         try:
-            if _SUB_AGENT.fullmatch(entry.name) or (parent is None and _SESSION.fullmatch(entry.name)):
+            if _SUB_AGENT.fullmatch(entry.name) or (not is_session and _SESSION.fullmatch(entry.name)):
                 if entry.is_file():
-                    status = entry.stat()
-                    yield _File(status.st_mtime_ns, status.st_size, Path(entry.path), parent)
-            elif parent is not None:
+                    yield Path(entry.path)
+            elif is_session:
                 if depth and entry.is_dir(follow_symlinks=False):
-                    yield from _files(entry.path, parent, depth - 1)
+                    yield from _files(entry.path, is_session=True, depth=depth - 1)
             elif _FOLDER.fullmatch(entry.name):
-                yield from _files(os.path.join(entry.path, "subagents"), entry.name, depth)  # noqa: PTH118
+                yield from _files(os.path.join(entry.path, _SUB_AGENTS), is_session=True, depth=depth)  # noqa: PTH118
         except FileNotFoundError:  # gone since it was listed
             continue
+
+
+def _session_of(path: Path) -> str | None:
+    """The session in whose folder a sub-agent's file lies; older clients lay it beside the sessions."""
+    folders = path.parts[-_DEPTH - 3 : -1]
+    under = (name for name, below in pairwise(folders) if below == _SUB_AGENTS and _FOLDER.fullmatch(name))
+    return next(under, None)
 
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
@@ -127,14 +111,14 @@ def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _look(file: _File, max_line_bytes: int, reading: Reading) -> Discovery:
+def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     path = str(file.path)
     traits, preview, stats = _read_head(file.path, max_line_bytes, reading)
     tail, offset = read_tail(file.path, size=file.size, reading=reading)
     if not traits.kinds and not tail.kinds:
         return Broken(path, f"`{path}` can't be used: {stats.broken or 'it has no complete record'}")
     is_agent = _SUB_AGENT.fullmatch(file.path.name) is not None
-    parent = (file.parent or traits.session_id) if is_agent else None
+    parent = (_session_of(file.path) or traits.session_id) if is_agent else None
     described = _described(file.path) if is_agent else _Described()
     mtime_ms = file.mtime_ns // 1_000_000
     created = traits.first_ms or tail.first_ms or mtime_ms
@@ -153,7 +137,7 @@ def _look(file: _File, max_line_bytes: int, reading: Reading) -> Discovery:
         git_branch=tail.branch or traits.branch,
         cli_version=tail.version or traits.version,
     )
-    return Found(thread, FileStamp(size=file.size, mtime_ns=file.mtime_ns, offset=offset))
+    return Found(thread, file.stamp(offset))
 
 
 def _read_head(path: Path, max_line_bytes: int, reading: Reading) -> tuple[Traits, str, ReadStats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from stillroom.rollouts.agents.copilot.records import Records
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
 from stillroom.rollouts.agents.ends import read_head, read_tail
 from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.lines import open_stored
@@ -102,12 +103,6 @@ def discover(
     paths = home.absolute().glob("session-state/*/events.jsonl")
     older = home.absolute().glob("session-state/*.jsonl")
     yield from scan([*paths, *older], known, lambda file: _look(file, max_line_bytes, reading))
-
-
-def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
-    """All that is known of a session stands in its file."""
-    del home, stored
-    yield from ()
 
 
 def open_items(

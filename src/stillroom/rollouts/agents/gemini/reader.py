@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from stillroom.rollouts.agents.ends import preview_of, read_head, read_tail
 from stillroom.rollouts.agents.gemini.records import Records
 from stillroom.rollouts.agents.gemini.rewinds import superseded
 from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import preview_text
@@ -108,12 +109,6 @@ def discover(
         return _look(file, home.absolute(), projects, max_line_bytes, reading)
 
     yield from scan(_files(home.absolute()), known, look)
-
-
-def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
-    """All that is known of a session stands in its file."""
-    del home, stored
-    yield from ()
 
 
 def open_items(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,7 @@ from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.opencode import database, folders
 from stillroom.rollouts.agents.opencode.records import Records
 from stillroom.rollouts.agents.opencode.session import Session
+from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
 from stillroom.rollouts.speech import preview_text
 from stillroom.rollouts.stats import ReadStats
@@ -48,12 +49,6 @@ def discover(
     for path in folders.session_files(root):
         if path.stem not in there:
             yield _file(path, known, max_line_bytes, reading)
-
-
-def refreshed(root: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
-    """All that is known of a session changes its stamp."""
-    del root, stored
-    yield from ()
 
 
 def open_items(

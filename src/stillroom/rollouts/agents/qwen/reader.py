@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from stillroom.rollouts.agents.ends import read_head, read_tail
 from stillroom.rollouts.agents.qwen.branches import inherited, superseded
 from stillroom.rollouts.agents.qwen.records import Records
 from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import preview_text
@@ -93,12 +94,6 @@ def discover(
 ) -> Iterator[Discovery]:
     """Look at every session and sub-agent under `home`, oldest first."""
     yield from scan(_files(home.absolute()), known, lambda file: _look(file, max_line_bytes, reading))
-
-
-def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
-    """All that is known of a session stands in its file."""
-    del home, stored
-    yield from ()
 
 
 def open_items(
