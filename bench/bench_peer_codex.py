@@ -128,6 +128,8 @@ extract_model = "loopback:{EXTRACTOR}"
 consolidation_model = "offline"
 max_rollouts_per_startup = 128
 min_rollout_idle_hours = 1
+max_weighted_tokens_per_run = 1_000_000_000  # Codex has no cap, and 50 long sessions are more than ours
+max_weighted_tokens_per_day = 1_000_000_000
 [providers.loopback]
 kind = "openai-responses"
 base_url = "{model.base_url}"
