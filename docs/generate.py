@@ -33,10 +33,13 @@ def configuration() -> str:
         "Stillroom reads `config.toml` in its home: `--home`, else `$STILLROOM_HOME`, else `~/.stillroom`. A number",
         "out of its range is brought into it; an unknown key is an error that names it.",
     ]
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.ClassDef) and node.name in TABLES:
+    classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
+    for node in classes.values():
+        if node.name in TABLES:
             parts += ["", f"## `{TABLES[node.name]}`", "", ast.get_docstring(node) or "", ""]
             parts += ["| key | default | range | meaning |", "|---|---|---|---|", *_rows(node, lines)]
+            above = [classes[base.id] for base in node.bases if isinstance(base, ast.Name)]
+            parts += [row for each in above for row in _rows(each, lines)]
     return "\n".join([*parts, ""])
 
 

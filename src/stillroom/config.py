@@ -147,11 +147,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     root: str
 
 
-class RolloutBudgetTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `[features.rollout_budget]` table: Codex's keys, and ours. Checked by `stillroom.budget`."""
+class RolloutBudgetKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """What a budget is given, in a table or in code: Codex's keys, and ours. Checked by `stillroom.budget`."""
 
-    #: The feature switch. Off, the rest of the table is ignored.
-    enabled: bool = False
     #: Weighted tokens that a tree of sessions may use. Required.
     limit_tokens: int | None = None
     #: The same as a number that need not be whole, for servers that report units of their own; one of the two.
@@ -176,6 +174,13 @@ class RolloutBudgetTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     reasoning_token_weight: float | None = None
     #: Ours: weighted tokens for one closing answer after the limit was exceeded.
     grace_tokens: int = 0
+
+
+class RolloutBudgetTable(RolloutBudgetKeys, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[features.rollout_budget]` table: Codex's keys, and ours. Checked by `stillroom.budget`."""
+
+    #: The feature switch. Off, the rest of the table is ignored.
+    enabled: bool = False
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

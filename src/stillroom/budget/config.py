@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from stillroom.config import RolloutBudgetTable, Settings
+from stillroom.config import RolloutBudgetKeys, RolloutBudgetTable, Settings
 from stillroom.errors import ConfigError
 
 #: Weighted tokens of one ledger at most: a thousand times what the largest reported session tree used. In millionths
@@ -16,36 +16,11 @@ MAX_LIMIT_TOKENS = 4 * 10**12
 _TABLE = "features.rollout_budget"
 
 
-class RolloutBudgetConfig(msgspec.Struct, frozen=True, kw_only=True):
+class RolloutBudgetConfig(RolloutBudgetKeys, frozen=True, kw_only=True):
     """The allowance of a tree of sessions. Keys and defaults are Codex's; those after `enforce_limit` are ours.
 
     Raises `ConfigError` for what can't be used. Without one of ours set, every charge is what Codex would charge.
     """
-
-    #: Weighted tokens that the whole tree may use.
-    limit_tokens: int | None = None
-    #: The same as a number that need not be whole, for servers that report their own units; one of the two.
-    limit_budget: float | None = None
-    #: A reminder is due whenever no more than one of these is left. May be empty.
-    reminder_at_remaining_tokens: tuple[int, ...] | None = None
-    #: Instead of the list: a reminder is due after every so many weighted tokens.
-    reminder_interval_tokens: int | None = None
-    #: A thread's first request, and the first of each context window, is told what is left.
-    reminder_at_context_start: bool = True
-    #: Charge for a token that the model wrote.
-    sampling_token_weight: float = 1.0
-    #: Charge for a token that it read and that did not come from the prompt cache.
-    prefill_token_weight: float = 1.0
-    #: Off: reminders only, nothing is ever aborted.
-    enforce_limit: bool = True
-    #: Charge for a token that came from the prompt cache.
-    cached_token_weight: float = 0.0
-    #: Charge for a token that was written to the prompt cache; None: as any other input.
-    cache_write_token_weight: float | None = None
-    #: Charge for a token of reasoning; None: as any other output.
-    reasoning_token_weight: float | None = None
-    #: Weighted tokens for one closing answer after the limit was exceeded.
-    grace_tokens: int = 0
 
     def __post_init__(self) -> None:
         _check_limit(self)
