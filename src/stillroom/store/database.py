@@ -139,32 +139,20 @@ class Database:
                 time.sleep(_OPEN_RETRY_SECONDS)
 
     def _migrate(self, db: sqlite3.Connection) -> None:
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with _committed(db, "BEGIN IMMEDIATE"):
             # Read again under the lock: another process may have been first.
             for version in range(_version(db), len(MIGRATIONS)):
                 for statement in _statements((Path(__file__).parent / MIGRATIONS[version]).read_text("utf-8")):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {version + 1}")
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with self._lock, self._typed_errors():
             db = self._connection()
-            db.execute(begin)
-            try:
+            with _committed(db, begin):
                 yield db
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
 
     @contextmanager
     def _typed_errors(self) -> Iterator[None]:
@@ -179,6 +167,19 @@ class Database:
 #: SQLite's connections must not cross a fork: both processes would believe that they hold its locks.
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 _INHERITED: list[sqlite3.Connection | None] = []
+
+
+@contextmanager
+def _committed(db: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """A transaction that ends with the block; an exception rolls everything back."""
+    db.execute(begin)
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
 
 
 def _after_fork() -> None:
