@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 
@@ -49,12 +50,15 @@ class RolloutBudgetConfig(RolloutBudgetKeys, frozen=True, kw_only=True):
 def load_budget_config(settings: Settings) -> RolloutBudgetConfig | None:
     """The `[features.rollout_budget]` table of the settings; None when the feature is off. Raises `ConfigError`."""
     chosen = settings.features.rollout_budget
-    table = RolloutBudgetTable(enabled=chosen) if isinstance(chosen, bool) else chosen
-    if not table.enabled:
-        return None
-    return RolloutBudgetConfig(
-        **{name: value for name, value in msgspec.structs.asdict(table).items() if name != "enabled"}
-    )
+    enabled = chosen if isinstance(chosen, bool) else chosen.enabled
+    return RolloutBudgetConfig(**given_keys(settings)) if enabled else None
+
+
+def given_keys(settings: Settings) -> dict[str, Any]:
+    """What the table gives a budget, defaults included, whether the feature is on or off."""
+    chosen = settings.features.rollout_budget
+    table = msgspec.structs.asdict(RolloutBudgetTable() if isinstance(chosen, bool) else chosen)
+    return {name: table[name] for name in RolloutBudgetConfig.__struct_fields__}
 
 
 def _check_limit(config: RolloutBudgetConfig) -> None:

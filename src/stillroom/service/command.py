@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from stillroom.budget import RolloutBudgetConfig
+from stillroom.budget.config import given_keys
 from stillroom.clock import SystemClock
-from stillroom.config import GATEWAY, RolloutBudgetTable, Settings, load_settings
+from stillroom.config import GATEWAY, Settings, load_settings
 from stillroom.errors import ConfigError
 
 #: Of the limit, where nothing is said: early enough to plan, late enough to matter, and the end.
@@ -74,9 +74,7 @@ def serve_command(
 
 def _config(settings: Settings, *, limit: int | None, remind_at: str | None) -> RolloutBudgetConfig:
     """The settings' table, on or off, under what the command line says. Raises `ConfigError`."""
-    chosen = settings.features.rollout_budget
-    given = RolloutBudgetTable() if isinstance(chosen, bool) else chosen
-    table = {key: value for key, value in msgspec.structs.asdict(given).items() if key != "enabled"}
+    table = given_keys(settings)
     if limit is not None:
         table |= {"limit_tokens": limit, "limit_budget": None}
     whole = table["limit_budget"] if table["limit_tokens"] is None else table["limit_tokens"]
