@@ -15,6 +15,7 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.claude_code_branches import inherited, superseded
 from stillroom.rollouts.agents.claude_code_items import Records
 from stillroom.rollouts.agents.claude_code_traits import Traits, read_tail
+from stillroom.rollouts.agents.ends import read_small
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.batches import read_batches
@@ -34,7 +35,6 @@ _FOLDER = re.compile(_UUID)
 # Workflows keep their agents' files two folders deeper.
 _DEPTH = 3
 _SUB_AGENTS = "subagents"
-_MAX_DESCRIPTION_BYTES = 64 * 1024
 
 
 class _Described(msgspec.Struct, rename="camel"):
@@ -178,7 +178,6 @@ def _source(head: Traits, tail: Traits, agent_type: str | None) -> str:
 
 def _described(path: Path) -> _Described:
     try:
-        with open_stored(path.with_suffix(".meta.json")) as file:
-            return msgspec.json.decode(file.read(_MAX_DESCRIPTION_BYTES), type=_Described)
-    except (OSError, RolloutError, msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(read_small(path.with_suffix(".meta.json")), type=_Described)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return _Described()

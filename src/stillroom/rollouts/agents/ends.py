@@ -6,13 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stillroom.config import READING, Reading
-from stillroom.errors import EmptyRollout
+from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.agents.decoder import LineDecoder
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import first_words
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream
+
+
+def read_small(path: Path, *, max_bytes: int = 64 * 1024) -> bytes:
+    """The beginning of a file that lies beside a session; nothing if there is none."""
+    try:
+        with open_stored(path) as file:
+            return file.read(max_bytes)
+    except (OSError, RolloutError):
+        return b""
 
 
 def preview_of(items: ItemStream[LineDecoder], *, reading: Reading = READING) -> str:

@@ -14,7 +14,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.copilot.records import Records
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import read_head, read_tail
+from stillroom.rollouts.agents.ends import read_head, read_small, read_tail
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.batches import read_batches
@@ -32,7 +32,6 @@ _ID = re.compile(r"[\w-]{1,100}", re.ASCII)
 _NON_INTERACTIVE = re.compile(r"running in non-interactive mode")
 _PROMPT_CHARS = 2000
 _NAME = re.compile(r"^name: (.+)$", re.MULTILINE)
-_MAX_SMALL_BYTES = 64 * 1024
 
 
 class _Context(msgspec.Struct, rename="camel"):
@@ -153,20 +152,12 @@ def _learn_head(path: Path, traits: _Traits, max_line_bytes: int, reading: Readi
 
 def _cwd(path: Path) -> str:
     traits = _Traits()
-    for line in _small(path).splitlines()[:1]:
+    for line in read_small(path).splitlines()[:1]:
         traits.learn(line)
     return traits.cwd
 
 
 def _title(path: Path) -> str:
     """The session's name, as the client or its user chose it."""
-    match = _NAME.search(_small(path.with_name("workspace.yaml")).decode("utf-8", "replace"))
+    match = _NAME.search(read_small(path.with_name("workspace.yaml")).decode("utf-8", "replace"))
     return match[1].strip().strip("'\"") if match else ""
-
-
-def _small(path: Path) -> bytes:
-    try:
-        with open_stored(path) as file:
-            return file.read(_MAX_SMALL_BYTES)
-    except (OSError, RolloutError):
-        return b""

@@ -18,7 +18,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import preview_of, read_head, read_tail
+from stillroom.rollouts.agents.ends import preview_of, read_head, read_small, read_tail
 from stillroom.rollouts.agents.gemini.records import Records
 from stillroom.rollouts.agents.gemini.rewinds import superseded
 from stillroom.rollouts.agents.scan import File, scan
@@ -125,7 +125,10 @@ def open_items(
         records = Records(
             ReadStats(),
             of_agent=_is_sub_agent(path),
-            cwd=_small(_project_folder(path) / ".project_root").decode("utf-8", "replace").strip() or None,
+            cwd=read_small(_project_folder(path) / ".project_root", max_bytes=_MAX_SMALL_BYTES)
+            .decode("utf-8", "replace")
+            .strip()
+            or None,
             superseded=rewound,
             reading=reading,
         )
@@ -203,26 +206,25 @@ def _project(folder: Path, home: Path, reading: Reading) -> Project:
     return Project(_cwd(folder, home), frozenset(typed))
 
 
+def _root(folder: Path) -> str:
+    """The path that the client left in a project's folder."""
+    return read_small(folder / ".project_root", max_bytes=_MAX_SMALL_BYTES).decode("utf-8", "replace").strip()
+
+
 def _cwd(folder: Path, home: Path) -> str:
     """Where the project is. Folders of older versions are named by a hash of that."""
-    if root := _small(folder / ".project_root").decode("utf-8", "replace").strip():
+    if root := _root(folder):
         return root
     try:
-        paths = msgspec.json.decode(_small(home / "projects.json"), type=_Projects).projects
+        paths = msgspec.json.decode(
+            read_small(home / "projects.json", max_bytes=_MAX_SMALL_BYTES), type=_Projects
+        ).projects
     except UNREADABLE:
         return ""
     for path, name in paths.items():
         if folder.name in (name, hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()):
             return path
     return ""
-
-
-def _small(path: Path) -> bytes:
-    try:
-        with open_stored(path) as file:
-            return file.read(_MAX_SMALL_BYTES)
-    except (OSError, RolloutError):
-        return b""
 
 
 def _read_object(path: Path, reading: Reading) -> bytes:

@@ -13,13 +13,12 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import read_head, read_tail
+from stillroom.rollouts.agents.ends import read_head, read_small, read_tail
 from stillroom.rollouts.agents.qwen.branches import inherited, superseded
 from stillroom.rollouts.agents.qwen.records import Records
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Discovery, Found
-from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import preview_text
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream, open_stream
@@ -29,7 +28,6 @@ AGENT = "qwen-code"
 COPIES = True
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
 _SUB_AGENT = re.compile(r"agent-[\w-]{1,160}\.jsonl", re.ASCII)
-_MAX_DESCRIPTION_BYTES = 64 * 1024
 
 
 class _Payload(msgspec.Struct, rename="camel"):
@@ -160,7 +158,6 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
 
 def _described(path: Path) -> _Described:
     try:
-        with open_stored(path.with_suffix(".meta.json")) as file:
-            return msgspec.json.decode(file.read(_MAX_DESCRIPTION_BYTES), type=_Described)
-    except (OSError, RolloutError, *UNREADABLE):
+        return msgspec.json.decode(read_small(path.with_suffix(".meta.json")), type=_Described)
+    except UNREADABLE:
         return _Described()
