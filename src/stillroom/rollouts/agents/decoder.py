@@ -6,16 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from stillroom.config import READING, Reading
+from stillroom.rollouts.agents.made import UNREADABLE as UNREADABLE
 from stillroom.rollouts.agents.made import Made
 from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
 
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 # Calls whose result may still come; a client has a handful at a time.
 _PENDING_CALLS = 1000
 

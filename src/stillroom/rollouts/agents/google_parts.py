@@ -16,6 +16,7 @@ from stillroom.rollouts.agents.made import (
     function_call,
     output,
     patch_call,
+    questions_of,
     update_patch,
     web_call,
 )
@@ -74,14 +75,6 @@ class _Input(msgspec.Struct):
     new_string: str = ""
     query: str | None = None
     url: str | None = None
-
-
-class _Question(msgspec.Struct):
-    question: str = ""
-
-
-class _Questions(msgspec.Struct):
-    questions: list[_Question] = []
 
 
 class _Answered(msgspec.Struct):
@@ -160,10 +153,8 @@ def read_shell(text: str) -> Shell:
 def _answers(call: Made, text: str) -> dict[str, str]:
     """By question, where the client tells them by the questions' numbers."""
     try:
-        asked = msgspec.json.decode(msgspec.json.decode(call.raw)["arguments"], type=_Questions).questions
         told = msgspec.json.decode(text, type=_Answered).answers
     except UNREADABLE:
         return {}
-    return {
-        asked[int(key)].question: text_of(value) for key, value in told.items() if key in map(str, range(len(asked)))
-    }
+    asked = questions_of(call)
+    return {asked[int(key)]: text_of(value) for key, value in told.items() if key in map(str, range(len(asked)))}

@@ -15,6 +15,8 @@ _SUPERSEDED = (
 _LIKE_A_HEADER = ("Exit code:", "Process exited with", "Process running with")
 _HEADER_CHARS = 2000
 _encode = msgspec.json.Encoder().encode
+#: What a text that is no JSON, or not the JSON that was looked for, raises.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Made(NamedTuple):
@@ -117,6 +119,23 @@ def output(call: Made | None, call_id: str, text: str, *, exit_code: int | None 
     elif any(mark in text[:_HEADER_CHARS] for mark in _LIKE_A_HEADER):
         value["content"] = "Output:\n" + text
     return Made(kind, None, _encode({"type": kind, "call_id": call_id, "output": value}))
+
+
+class _Question(msgspec.Struct):
+    question: str = ""
+
+
+class _Questions(msgspec.Struct):
+    questions: list[_Question] = []
+
+
+def questions_of(call: Made) -> list[str]:
+    """What a call of `QUESTION` asks, in its order."""
+    try:
+        asked = msgspec.json.decode(msgspec.json.decode(call.raw)["arguments"], type=_Questions)
+    except UNREADABLE:
+        return []
+    return [each.question for each in asked.questions]
 
 
 def answers(call_id: str, answered: dict[str, str]) -> Made:

@@ -125,10 +125,7 @@ def open_items(
         records = Records(
             ReadStats(),
             of_agent=_is_sub_agent(path),
-            cwd=read_small(_project_folder(path) / ".project_root", max_bytes=_MAX_SMALL_BYTES)
-            .decode("utf-8", "replace")
-            .strip()
-            or None,
+            cwd=_root(_project_folder(path)) or None,
             superseded=rewound,
             reading=reading,
         )

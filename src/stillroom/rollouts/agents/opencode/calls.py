@@ -16,6 +16,7 @@ from stillroom.rollouts.agents.made import (
     function_call,
     output,
     patch_call,
+    questions_of,
     update_patch,
     web_call,
 )
@@ -65,14 +66,6 @@ class _Input(msgspec.Struct, rename="camel"):
     patch_text: str | None = None
     url: str | None = None
     query: str | None = None
-
-
-class _Question(msgspec.Struct):
-    question: str = ""
-
-
-class _Questions(msgspec.Struct):
-    questions: list[_Question] = []
 
 
 def read_call(tool: str, state: State, *, call_id: str, cwd: str | None) -> Made:
@@ -134,13 +127,9 @@ def _joined(state: State, structured: _Metadata) -> str:
 
 def _answers(call: Made, told: _Metadata) -> dict[str, str]:
     """By question: the client keeps the answers in the order of the questions."""
-    try:
-        arguments = msgspec.json.decode(msgspec.json.decode(call.raw)["arguments"], type=_Questions)
-    except UNREADABLE:
-        return {}
     chosen: list[Any] = told.answers if isinstance(told.answers, list) else []
     return {
-        asked.question: ", ".join(text_of(label) for label in labels)
-        for asked, labels in zip(arguments.questions, chosen, strict=False)
+        asked: ", ".join(text_of(label) for label in labels)
+        for asked, labels in zip(questions_of(call), chosen, strict=False)
         if isinstance(labels, list)
     }
