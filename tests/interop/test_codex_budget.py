@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.codex_client import CodexServer, CodexUnavailable, codex_binary, write_config
+from tests.interop.codex_client import CodexServer, write_config
 
 from stillroom.budget import RolloutBudget, RolloutBudgetConfig, TurnAborted, read_usage
 from stillroom.testing import LoopbackModel, RecordedRequest, Reply, SendBytes
@@ -21,14 +21,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
 COMPACT = "compact"
 LIMIT = "limit_tokens = 100\nreminder_at_remaining_tokens = [75, 50, 25]\n"
-
-
-@pytest.fixture(scope="module")
-def binary() -> Path:
-    try:
-        return codex_binary()
-    except CodexUnavailable as error:
-        pytest.skip(f"the real Codex CLI can't be had: {error}")
 
 
 def out(tokens: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.interop.codex_client import REPOSITORY, CodexServer, CodexUnavailable, codex_binary, write_config
+from tests.interop.codex_client import REPOSITORY, CodexServer, write_config
 
 from stillroom.rollouts.agents.codex import discover
 from stillroom.rollouts.events import Ran, Said, read_events
@@ -25,14 +25,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 WISH = "Please run the checks with `make verify`; never call pytest directly."
-
-
-@pytest.fixture(scope="module")
-def binary() -> Path:
-    try:
-        return codex_binary()
-    except CodexUnavailable as error:
-        pytest.skip(f"the real Codex CLI can't be had: {error}")
 
 
 def _coder(request: RecordedRequest) -> Reply:

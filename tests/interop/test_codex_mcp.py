@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.codex_client import REPOSITORY, CodexServer, CodexUnavailable, codex_binary, write_config
+from tests.interop.codex_client import REPOSITORY, CodexServer, write_config
 
 from stillroom.testing import LoopbackModel, RecordedRequest, Reply, Say
 from stillroom.testing.script import SendBytes
@@ -22,14 +22,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 WISH = "Always run the checks of this project with `make verify`; never call pytest directly."
 NAMESPACE = "mcp__stillroom"
 URI = "stillroom://memory/instructions"
-
-
-@pytest.fixture(scope="module")
-def binary() -> Path:
-    try:
-        return codex_binary()
-    except CodexUnavailable as error:
-        pytest.skip(f"the real Codex CLI can't be had: {error}")
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -5,20 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.interop.codex_client import CodexServer, CodexUnavailable, codex_binary, write_config
+from tests.interop.codex_client import CodexServer, write_config
 from tests.recall.usage_home import REMEMBERED, UsageHome, citing
 
 from stillroom.testing import CallTool, LoopbackModel, RecordedRequest, Reply, Say
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
-
-
-@pytest.fixture(scope="module")
-def binary() -> Path:
-    try:
-        return codex_binary()
-    except CodexUnavailable as error:
-        pytest.skip(f"the real Codex CLI can't be had: {error}")
 
 
 def _reader(request: RecordedRequest) -> Reply:

@@ -14,20 +14,12 @@ from typing import Any
 
 import pytest
 from tests.interop.claude_client import claude_binary, run_claude
-from tests.interop.codex_client import REPOSITORY, CodexServer, CodexUnavailable, codex_binary, write_config
+from tests.interop.codex_client import REPOSITORY, CodexServer, write_config
 from tests.interop.npm import ClientUnavailable
 
 from stillroom.testing import CallTool, LoopbackModel, RecordedRequest, SendBytes
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(200)]
-
-
-@pytest.fixture(scope="module")
-def binary() -> Path:
-    try:
-        return codex_binary()
-    except CodexUnavailable as error:
-        pytest.skip(f"the real Codex CLI can't be had: {error}")
 
 
 @contextmanager

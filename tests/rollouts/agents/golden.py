@@ -8,6 +8,7 @@ from pathlib import Path
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.found import Found
 from stillroom.rollouts.readers import Reader
+from stillroom.rollouts.stats import ReadStats
 from stillroom.thread import Thread
 
 DATA = Path(__file__).parents[2] / "data"
@@ -19,6 +20,21 @@ def describe(reader: Reader, home: Path) -> str:
     found = [each for each in reader.discover(home, {}, max_line_bytes=LIMIT) if isinstance(each, Found)]
     threads = sorted((each.thread for each in found), key=lambda thread: thread.thread_id)
     return "\n".join(line for thread in threads for line in _thread(reader, thread, home))
+
+
+def seen_again(reader: Reader, home: Path) -> set[type]:
+    """What a second look at an unchanged home finds."""
+    found = [each for each in reader.discover(home, {}, max_line_bytes=LIMIT) if isinstance(each, Found)]
+    known = {each.thread.rollout_path: each.stamp for each in found}
+    return {type(each) for each in reader.discover(home, known, max_line_bytes=LIMIT)}
+
+
+def read(reader: Reader, path: Path) -> tuple[list[tuple[str, str]], list[Ran], ReadStats]:
+    """Who said what in one session, what was run, and what was counted."""
+    with reader.open_items(path, max_line_bytes=LIMIT) as items:
+        events = read_events(items)
+        said = [(event.who, event.text) for event in events if isinstance(event, Said)]
+        return said, [event for event in events if isinstance(event, Ran)], items.stats
 
 
 def _thread(reader: Reader, thread: Thread, home: Path) -> Iterator[str]:

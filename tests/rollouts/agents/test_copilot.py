@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from golden import DATA, LIMIT, describe
+from golden import DATA, LIMIT, describe, read, seen_again
 
 from stillroom.rollouts.agents.copilot import reader
-from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.found import Broken, Found, Unchanged
-from stillroom.rollouts.stats import ReadStats
 
 SAMPLES = DATA / "copilot-cli"
 ALONE = "You are the client. You are running in non-interactive mode and can ask nobody."
@@ -20,9 +18,7 @@ def test_sessions_are_read_as_expected_and_are_not_new_the_second_time(layout: s
     """Real files of the client; after a change on purpose write `describe` anew and read the difference."""
     home = SAMPLES / layout
     assert describe(reader, home) == (home / "expected.txt").read_text(encoding="utf-8")
-    found = [each for each in reader.discover(home, {}, max_line_bytes=LIMIT) if isinstance(each, Found)]
-    known = {each.thread.rollout_path: each.stamp for each in found}
-    assert {type(each) for each in reader.discover(home, known, max_line_bytes=LIMIT)} == {Unchanged}
+    assert seen_again(reader, home) == {Unchanged}
 
 
 def event(kind: str, number: int, agent: str | None = None, **data: object) -> dict[str, object]:
@@ -39,15 +35,9 @@ def put(home: Path, *events: dict[str, object]) -> Path:
     return path
 
 
-def read(path: Path) -> tuple[list[tuple[str, str]], list[Ran], ReadStats]:
-    with reader.open_items(path, max_line_bytes=LIMIT) as items:
-        events = read_events(items)
-        said = [(event.who, event.text) for event in events if isinstance(event, Said)]
-        return said, [event for event in events if isinstance(event, Ran)], items.stats
-
-
 def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
     said, _, stats = read(
+        reader,
         put(
             tmp_path,
             event("user.message", 1, content="Fix it.\n<system_reminder>remember</system_reminder>"),
@@ -60,7 +50,7 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
             event("abort", 8, reason="user"),
             event("telepathy", 9),
             event("user.message", 1, content="Fix it."),
-        )
+        ),
     )
     assert [who for who, _ in said] == ["user", "agent", "assistant", "harness"]
     assert said[0][1].strip() == "Fix it."
@@ -80,6 +70,7 @@ def test_a_call_ended_as_its_result_says(tmp_path: Path):
     hook = '\n\nTool "bash" succeeded. Additional guidance from postToolUse hooks:\nremember'
     end = "\n<shellId: 0 completed with exit code 3>"
     _, runs, _ = read(
+        reader,
         put(
             tmp_path,
             call(1, "bash", command="a"),
@@ -90,7 +81,7 @@ def test_a_call_ended_as_its_result_says(tmp_path: Path):
             event("tool.execution_complete", 6, toolCallId="c-5", success=False, error={"message": "no such file"}),
             call(7, "web_fetch", url="https://x"),
             call(9, "bash", command="slow"),
-        )
+        ),
     )
     assert [(run.exit_code, run.ok, run.output, [edit.path for edit in run.edits]) for run in runs[:3]] == [
         (3, False, "x", []),

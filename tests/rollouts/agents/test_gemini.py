@@ -5,13 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
-from golden import DATA, LIMIT, describe
+from golden import DATA, LIMIT, describe, read, seen_again
 
 from stillroom.rollouts.agents.gemini import reader
 from stillroom.rollouts.agents.google_parts import Shell, read_shell
-from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.found import Broken, Found, Unchanged
-from stillroom.rollouts.stats import ReadStats
 
 SAMPLES = DATA / "gemini-cli"
 LAYOUTS = ("0.61.0-headless", "0.61.0-interactive-hooks")
@@ -23,9 +21,7 @@ def test_sessions_are_read_as_expected_and_are_not_new_the_second_time(layout: s
     """Real files of the client; after a change on purpose write `describe` anew and read the difference."""
     home = SAMPLES / layout
     assert describe(reader, home) == (home / "expected.txt").read_text(encoding="utf-8")
-    found = [each for each in reader.discover(home, {}, max_line_bytes=LIMIT) if isinstance(each, Found)]
-    known = {each.thread.rollout_path: each.stamp for each in found}
-    assert {type(each) for each in reader.discover(home, known, max_line_bytes=LIMIT)} == {Unchanged}
+    assert seen_again(reader, home) == {Unchanged}
 
 
 def user(number: int, *texts: str, **fields: object) -> dict[str, object]:
@@ -53,15 +49,9 @@ def put(home: Path, *lines: dict[str, object], name: str = "session-x.jsonl") ->
     return path
 
 
-def read(path: Path) -> tuple[list[tuple[str, str]], list[Ran], ReadStats]:
-    with reader.open_items(path, max_line_bytes=LIMIT) as items:
-        events = read_events(items)
-        said = [(event.who, event.text) for event in events if isinstance(event, Said)]
-        return said, [event for event in events if isinstance(event, Ran)], items.stats
-
-
 def test_what_the_client_and_hooks_wrote_is_nobodys_word(tmp_path: Path):
     said, _, stats = read(
+        reader,
         put(
             tmp_path,
             user(1, "<session_context>x</session_context>"),
@@ -72,7 +62,7 @@ def test_what_the_client_and_hooks_wrote_is_nobodys_word(tmp_path: Path):
             {**user(6, "oops"), "type": "error"},
             {**user(7, "x"), "type": "hologram"},
             {"odd": 1},
-        )
+        ),
     )
     assert said == [("user", "Fix it."), ("user", "Use tabs."), ("user", "/home/w/a.py is broken")]
     assert stats.unknown == {"message/hologram": 1, "line": 1}
@@ -80,6 +70,7 @@ def test_what_the_client_and_hooks_wrote_is_nobodys_word(tmp_path: Path):
 
 def test_rewinds_mark_what_they_took_back(tmp_path: Path):
     said, _, stats = read(
+        reader,
         put(
             tmp_path,
             user(1, "A."),
@@ -89,11 +80,11 @@ def test_rewinds_mark_what_they_took_back(tmp_path: Path):
             user(4, "C."),
             {"$rewindTo": "m-8"},
             user(5, "D."),
-        )
+        ),
     )
     assert [who for who, _ in said] == ["user", "assistant", "harness", "harness", "user"]
     assert (stats.superseded, stats.dropped["compaction summary"]) == (2, 2)
-    assert [who for who, _ in read(put(tmp_path, user(1, "A."), {"$rewindTo": "?"}, user(2, "B.")))[0]] == [
+    assert [who for who, _ in read(reader, put(tmp_path, user(1, "A."), {"$rewindTo": "?"}, user(2, "B.")))[0]] == [
         "harness",
         "user",
     ]
@@ -106,7 +97,7 @@ def test_a_session_that_is_only_a_snapshot_is_read_from_it(tmp_path: Path):
     }
     snapshot = [user(1, "A."), gemini(2, [{"text": "thinking", "thought": True}, {"text": "a"}, asked]), user(3)]
     snapshot[2]["content"] = [ended]
-    said, runs, _ = read(put(tmp_path, {"$set": {"messages": snapshot}}, user(1, "A."), user(4, "B.")))
+    said, runs, _ = read(reader, put(tmp_path, {"$set": {"messages": snapshot}}, user(1, "A."), user(4, "B.")))
     assert said == [("user", "A."), ("assistant", "a"), ("user", "B.")]
     assert [(run.command, run.exit_code, run.output) for run in runs] == [("make", 2, "no")]
 
@@ -114,6 +105,7 @@ def test_a_session_that_is_only_a_snapshot_is_read_from_it(tmp_path: Path):
 def test_calls_end_as_their_results_tell(tmp_path: Path):
     asked = [{"question": "Which?"}]
     _, runs, _ = read(
+        reader,
         put(
             tmp_path,
             gemini(1, "", call("run_shell_command", {"output": "Output: x"}, command="ls")),
@@ -123,7 +115,7 @@ def test_calls_end_as_their_results_tell(tmp_path: Path):
             gemini(5, "", call("google_web_search", {"output": "words"}, query="x")),
             gemini(6, "", call("ask_user", {"output": '{"answers":{"0":"SQLite"}}'}, questions=asked)),
             gemini(7, "", call("slow")),
-        )
+        ),
     )
     assert [(run.tool, run.exit_code, run.ok) for run in runs[:4]] == [
         ("run_shell_command", 0, True),
@@ -163,6 +155,6 @@ def test_older_sessions_are_one_object_in_a_folder_named_by_a_hash(tmp_path: Pat
     (found,) = reader.discover(tmp_path, {}, max_line_bytes=LIMIT)
     assert isinstance(found, Found)
     assert (found.thread.cwd, found.thread.source, found.thread.preview) == ("/w/app", "cli", "A.")
-    assert read(path)[0] == [("user", "A."), ("assistant", "a")]
+    assert read(reader, path)[0] == [("user", "A."), ("assistant", "a")]
     path.write_text("[" * 9000, encoding="utf-8")
     assert [type(each) for each in reader.discover(tmp_path, {}, max_line_bytes=LIMIT)] == [Broken]

@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from golden import DATA, LIMIT, describe
+from golden import DATA, LIMIT, describe, read, seen_again
 
 from stillroom.rollouts.agents.qwen import reader
-from stillroom.rollouts.events import Ran, Said, read_events
-from stillroom.rollouts.found import Broken, Found, Unchanged
-from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.found import Broken, Unchanged
 
 SAMPLES = DATA / "qwen-code"
 FIRST, SECOND = (f"{digit * 8}-2222-4333-8444-555555555555" for digit in "12")
@@ -20,9 +18,7 @@ def test_sessions_are_read_as_expected_and_are_not_new_the_second_time(layout: s
     """Real files of the client; after a change on purpose write `describe` anew and read the difference."""
     home = SAMPLES / layout
     assert describe(reader, home) == (home / "expected.txt").read_text(encoding="utf-8")
-    found = [each for each in reader.discover(home, {}, max_line_bytes=LIMIT) if isinstance(each, Found)]
-    known = {each.thread.rollout_path: each.stamp for each in found}
-    assert {type(each) for each in reader.discover(home, known, max_line_bytes=LIMIT)} == {Unchanged}
+    assert seen_again(reader, home) == {Unchanged}
 
 
 def line(kind: str, number: int, *parts: object, under: int | None = None, **fields: object) -> dict[str, object]:
@@ -52,15 +48,9 @@ def put(home: Path, *lines: dict[str, object], name: str = FIRST) -> Path:
     return path
 
 
-def read(path: Path) -> tuple[list[tuple[str, str]], list[Ran], ReadStats]:
-    with reader.open_items(path, max_line_bytes=LIMIT) as items:
-        events = read_events(items)
-        said = [(event.who, event.text) for event in events if isinstance(event, Said)]
-        return said, [event for event in events if isinstance(event, Ran)], items.stats
-
-
 def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
     said, _, stats = read(
+        reader,
         put(
             tmp_path,
             user(1, "Fix it.", "<qwen:user-prompt-submit-context>\nremember\n</qwen:user-prompt-submit-context>"),
@@ -73,7 +63,7 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
             line("telepathy", 8),
             line("assistant", 9, {"text": "hm", "thought": True}, {"text": "Done."}),
             user(1, "Fix it."),
-        )
+        ),
     )
     assert said == [("user", "Fix it."), ("user", "And this."), ("agent", "Two."), ("assistant", "Done.")]
     assert stats.unknown == {"system/weather": 1, "telepathy": 1}
@@ -82,27 +72,27 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
 
 def test_prompts_of_a_branch_that_was_left_are_marked(tmp_path: Path):
     lines = [user(1, "A."), user(2, "B."), user(3, "C."), user(4, "D.", under=1)]
-    said, _, stats = read(put(tmp_path, *lines))
+    said, _, stats = read(reader, put(tmp_path, *lines))
     assert [who for who, _ in said] == ["user", "harness", "harness", "user"]
     assert stats.superseded == 2
     # Where a line is missing nothing is marked.
-    assert [who for who, _ in read(put(tmp_path, user(1, "A."), user(4, "D.", under=3)))[0]] == ["user", "user"]
+    assert [who for who, _ in read(reader, put(tmp_path, user(1, "A."), user(4, "D.", under=3)))[0]] == ["user", "user"]
 
 
 def test_a_fork_is_read_from_where_it_left_its_origin(tmp_path: Path):
     common = [user(1, "A."), user(2, "B.")]
     origin = put(tmp_path, *common, user(3, "C."))
     fork = put(tmp_path, *common, user(13, "D.", under=2, sessionId=SECOND), name=SECOND)
-    assert [text for _, text in read(origin)[0]] == ["A.", "B.", "C."]
-    assert [text for _, text in read(fork)[0]] == ["D."]
+    assert [text for _, text in read(reader, origin)[0]] == ["A.", "B.", "C."]
+    assert [text for _, text in read(reader, fork)[0]] == ["D."]
     origin.unlink()
-    assert [text for _, text in read(fork)[0]] == ["A.", "B.", "D."]
+    assert [text for _, text in read(reader, fork)[0]] == ["A.", "B.", "D."]
 
 
 def test_of_two_copies_the_longer_holds_only_what_is_new(tmp_path: Path):
     lines = [user(number, f"{number}.", sessionId="gone") for number in (1, 2, 3)]
     short, whole = put(tmp_path, *lines[:2]), put(tmp_path, *lines, name=SECOND)
-    assert [[text for _, text in read(path)[0]] for path in (short, whole)] == [["1.", "2."], ["3."]]
+    assert [[text for _, text in read(reader, path)[0]] for path in (short, whole)] == [["1.", "2."], ["3."]]
 
 
 def test_a_call_ended_as_its_result_says(tmp_path: Path):
@@ -114,6 +104,7 @@ def test_a_call_ended_as_its_result_says(tmp_path: Path):
         return line("tool_result", number, part, toolCallResult=told)
 
     _, runs, _ = read(
+        reader,
         put(
             tmp_path,
             call(1, "run_shell_command", command="a"),
@@ -122,7 +113,7 @@ def test_a_call_ended_as_its_result_says(tmp_path: Path):
             result(4, "run_shell_command", {"error": "cancelled"}, status="error", resultDisplay="cancelled"),
             call(5, "edit", file_path="/w/a", old_string="1", new_string="2"),
             result(6, "edit", {"output": "ok"}, status="success", resultDisplay={}),
-        )
+        ),
     )
     assert [(run.exit_code, run.ok, [edit.path for edit in run.edits]) for run in runs] == [
         (7, False, []),
