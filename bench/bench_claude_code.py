@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from stillroom.rollouts.agents.claude_code import discover, open_items
+from stillroom.rollouts.agents.claude_code.reader import discover, open_items
 from stillroom.rollouts.found import Found
 from stillroom.thread import FileStamp
 

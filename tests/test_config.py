@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.config import HOME_VARIABLES, Memories, default_sources, load_settings
+from stillroom.config import Memories, default_sources, load_settings
 from stillroom.errors import ConfigError
+from stillroom.homes import HOMES as CLIENT_HOMES
 from stillroom.rollouts.readers import READERS
 
 
@@ -25,9 +26,10 @@ HOMES = {
 
 
 def test_every_format_has_a_reader_and_a_variable_that_moves_its_default() -> None:
-    assert set(READERS) == set(HOME_VARIABLES)
-    for agent, variable in HOME_VARIABLES.items():
-        roots = [Path(s.root) for s in default_sources({variable: "/elsewhere"}) if s.format == agent]
+    assert set(READERS) == set(CLIENT_HOMES)
+    for agent, home in CLIENT_HOMES.items():
+        moved = {home.variable: "/elsewhere"} if home.variable else {}
+        roots = [Path(s.root) for s in default_sources(moved) if s.format == agent]
         assert all(root.is_relative_to("/elsewhere") for root in roots)
 
 

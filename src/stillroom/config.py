@@ -9,7 +9,7 @@
     kind = "openai-chat"
     base_url = "http://127.0.0.1:8080/v1"
 
-    [[sources]]                    # where sessions are; without any: the homes of Codex and Claude Code
+    [[sources]]                    # where sessions are; without any: the homes of all clients
     format = "codex"
     root = "~/.codex"
 
@@ -28,6 +28,7 @@ from typing import Any, Literal, get_args, get_type_hints
 import msgspec
 
 from stillroom.errors import ConfigError
+from stillroom.homes import HOMES, Format
 
 Effort = Literal["minimal", "low", "medium", "high"]
 ExtractionInput = Literal["string", "evidence"]
@@ -127,22 +128,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     context_window: int | None = None
 
 
-HOME_VARIABLES = {
-    "codex": "CODEX_HOME",
-    "claude-code": "CLAUDE_CONFIG_DIR",
-    "opencode": "XDG_DATA_HOME",
-    "gemini-cli": "GEMINI_CLI_HOME",
-    "qwen-code": "QWEN_HOME",
-    "copilot-cli": "COPILOT_HOME",
-}
-"""By format, the client's own environment variable that says where its sessions are."""
-
-
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A place where an agent stores sessions."""
 
     #: How the sessions are stored.
-    format: Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli"]
+    format: Format
     #: The agent's home, e.g. `~/.codex` or `~/.claude`; for `opencode` its data folder, or a database.
     root: str
 
@@ -538,48 +528,9 @@ def default_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("STILLROOM_HOME") or "~/.stillroom").expanduser()
 
 
-def codex_home(environ: Mapping[str, str]) -> Path:
-    """`CODEX_HOME`, or `~/.codex`."""
-    return Path(environ.get("CODEX_HOME") or "~/.codex").expanduser()
-
-
-def claude_home(environ: Mapping[str, str]) -> Path:
-    """`CLAUDE_CONFIG_DIR`, or `~/.claude`."""
-    return Path(environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
-
-
-def opencode_data(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """`opencode` under `XDG_DATA_HOME` or `~/.local/share`, on every system, and the database `OPENCODE_DB`."""
-    data = Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "opencode"
-    given = environ.get("OPENCODE_DB")
-    return (data, data / Path(given).expanduser()) if given and given != ":memory:" else (data,)
-
-
-def gemini_home(environ: Mapping[str, str]) -> Path:
-    """`.gemini` in `GEMINI_CLI_HOME`, or in the home."""
-    return Path(environ.get("GEMINI_CLI_HOME") or "~").expanduser() / ".gemini"
-
-
-def qwen_home(environ: Mapping[str, str]) -> Path:
-    """`QWEN_RUNTIME_DIR`, where the client's data is apart from its settings, `QWEN_HOME`, or `~/.qwen`."""
-    return Path(environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or "~/.qwen").expanduser()
-
-
-def copilot_home(environ: Mapping[str, str]) -> Path:
-    """`COPILOT_HOME`, or `~/.copilot`."""
-    return Path(environ.get("COPILOT_HOME") or "~/.copilot").expanduser()
-
-
 def default_sources(environ: Mapping[str, str]) -> tuple[Source, ...]:
     """Where the agents keep their sessions; one that is not there has none."""
-    return (
-        Source(format="codex", root=str(codex_home(environ))),
-        Source(format="claude-code", root=str(claude_home(environ))),
-        *(Source(format="opencode", root=str(path)) for path in opencode_data(environ)),
-        Source(format="gemini-cli", root=str(gemini_home(environ))),
-        Source(format="qwen-code", root=str(qwen_home(environ))),
-        Source(format="copilot-cli", root=str(copilot_home(environ))),
-    )
+    return tuple(Source(format=name, root=str(root)) for name, home in HOMES.items() for root in home.roots(environ))
 
 
 def load_settings(

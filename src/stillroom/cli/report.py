@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import assert_never
 
 from stillroom.cli.output import console, plain
-from stillroom.config import HOME_VARIABLES, Settings, Source
+from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
 from stillroom.extract.outcome import Failed as ThreadFailed
 from stillroom.extract.outcome import Phase1Report
+from stillroom.homes import HOMES
 from stillroom.models import AllowanceReport
 from stillroom.pipeline import PipelineReport
 from stillroom.recall.usage.counts import UsageReport
@@ -87,7 +88,9 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
 def _looked_in(source: Source) -> str:
     root = Path(source.root).expanduser()
     if not root.exists():
-        return f"there is no `{root}`: set `{HOME_VARIABLES[source.format]}`, or `[[sources]]` in `config.toml`"
+        variable = HOMES[source.format].variable
+        remedy = f"set `{variable}`, or `[[sources]]`" if variable else "set `[[sources]]`"
+        return f"there is no `{root}`: {remedy} in `config.toml`"
     return f"`{root}` holds none"
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from stillroom.config import Settings, claude_home, codex_home, default_home
+from stillroom.config import Settings, default_home
 from stillroom.errors import SettingsRefused
+from stillroom.homes import claude_home, codex_home
 from stillroom.integrations import claude_code, codex
 from stillroom.integrations.files import Original, check_writable, read_original, write
 from stillroom.integrations.json_text import NotEditable

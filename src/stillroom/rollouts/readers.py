@@ -9,7 +9,8 @@ from typing import Protocol
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents import claude_code, codex
+from stillroom.rollouts.agents.claude_code import reader as claude_code
+from stillroom.rollouts.agents.codex import reader as codex
 from stillroom.rollouts.agents.copilot import reader as copilot
 from stillroom.rollouts.agents.gemini import reader as gemini
 from stillroom.rollouts.agents.opencode import reader as opencode

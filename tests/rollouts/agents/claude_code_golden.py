@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from golden import DATA, describe
 
-from stillroom.rollouts.agents import claude_code
+from stillroom.rollouts.agents.claude_code import reader as claude_code
 
 SAMPLES = DATA / "claude-code"
 LAYOUTS = ("1.0.100", "2.0.30", "2.1.50", "2.1.150", "2.1.332-headless", "2.1.332-interactive-hooks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from stillroom.rollouts.agents.claude_code import open_items
+from stillroom.rollouts.agents.claude_code.reader import open_items
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.stats import ReadStats
 

@@ -7,7 +7,7 @@ from types import FrameType
 
 from claude_code_session import LIMIT, assistant, attached, line, read, says, talk, user
 
-from stillroom.rollouts.agents.claude_code import open_items
+from stillroom.rollouts.agents.claude_code.reader import open_items
 from stillroom.rollouts.events import read_events
 
 FIRST, SECOND, THIRD = (f"{digit * 8}-2222-4333-8444-555555555555.jsonl" for digit in "123")

@@ -7,7 +7,7 @@ import pytest
 from claude_code_session import FILE, LIMIT, assistant, calls, read, returns, runs, user
 
 from stillroom.extract.external import ExternalContext
-from stillroom.rollouts.agents.claude_code import open_items
+from stillroom.rollouts.agents.claude_code.reader import open_items
 from stillroom.rollouts.evidence import render_evidence
 
 OK = {"stdout": "", "stderr": "", "interrupted": False}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from claude_code_session import FILE, LIMIT, line, says, user
 
-from stillroom.rollouts.agents.claude_code import discover
+from stillroom.rollouts.agents.claude_code.reader import discover
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
 from stillroom.thread import FileStamp, Thread
 

@@ -4,8 +4,8 @@ import pytest
 from claude_code_golden import LAYOUTS, SAMPLES
 from golden import LIMIT, describe
 
-from stillroom.rollouts.agents import claude_code
-from stillroom.rollouts.agents.claude_code import discover
+from stillroom.rollouts.agents.claude_code import reader as claude_code
+from stillroom.rollouts.agents.claude_code.reader import discover
 from stillroom.rollouts.found import Found, Unchanged
 
 

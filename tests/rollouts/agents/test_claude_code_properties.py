@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
-from stillroom.rollouts.agents.claude_code import discover, open_items
+from stillroom.rollouts.agents.claude_code.reader import discover, open_items
 from stillroom.rollouts.item import Item
 
 FILES = sorted(SAMPLES.rglob("*.jsonl"))

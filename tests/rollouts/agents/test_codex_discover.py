@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from stillroom.config import Reading
-from stillroom.rollouts.agents.codex import discover
-from stillroom.rollouts.agents.codex_state import State, refreshed, state_threads
+from stillroom.rollouts.agents.codex.reader import discover
+from stillroom.rollouts.agents.codex.state import State, refreshed, state_threads
 from stillroom.rollouts.found import Broken, Found, Unchanged
 from stillroom.thread import FileStamp, Thread
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from stillroom.config import READING, Reading, StageOne
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.codex_source import source_text
-from stillroom.rollouts.agents.codex_state import State, state_threads
-from stillroom.rollouts.agents.codex_state import refreshed as refreshed_by
-from stillroom.rollouts.agents.codex_tail import Tail, read_tail
+from stillroom.rollouts.agents.codex.source import source_text
+from stillroom.rollouts.agents.codex.state import State, state_threads
+from stillroom.rollouts.agents.codex.state import refreshed as refreshed_by
+from stillroom.rollouts.agents.codex.tail import Tail, read_tail
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
 from stillroom.rollouts.lines import open_stored

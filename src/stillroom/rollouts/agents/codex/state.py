@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.codex_source import source_text
+from stillroom.rollouts.agents.codex.source import source_text
 from stillroom.rollouts.meta import recorded_mode
 from stillroom.rollouts.speech import preview_text
 from stillroom.thread import Thread

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from stillroom.rollouts.agents.claude_code_record import Record
+from stillroom.rollouts.agents.claude_code.record import Record
 from stillroom.rollouts.agents.scaffolding import without_blocks
 
 Author = Literal["user", "harness", "agent"]

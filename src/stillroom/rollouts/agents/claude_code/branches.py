@@ -11,9 +11,9 @@ from pathlib import Path
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.claude_code_items import spoken
-from stillroom.rollouts.agents.claude_code_record import Record, parse_record
-from stillroom.rollouts.agents.claude_code_speech import is_typed
+from stillroom.rollouts.agents.claude_code.items import spoken
+from stillroom.rollouts.agents.claude_code.record import Record, parse_record
+from stillroom.rollouts.agents.claude_code.speech import is_typed
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.stats import ReadStats

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stillroom.rollouts.agents.claude_code_record import Block, Record, text_of
-from stillroom.rollouts.agents.claude_code_speech import without_scaffolding
+from stillroom.rollouts.agents.claude_code.record import Block, Record, text_of
+from stillroom.rollouts.agents.claude_code.speech import without_scaffolding
 from stillroom.rollouts.agents.made import add_patch, update_patch
 
 

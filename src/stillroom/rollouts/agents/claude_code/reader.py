@@ -12,9 +12,9 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.claude_code_branches import inherited, superseded
-from stillroom.rollouts.agents.claude_code_items import Records
-from stillroom.rollouts.agents.claude_code_traits import Traits, read_tail
+from stillroom.rollouts.agents.claude_code.branches import inherited, superseded
+from stillroom.rollouts.agents.claude_code.items import Records
+from stillroom.rollouts.agents.claude_code.traits import Traits, read_tail
 from stillroom.rollouts.agents.ends import read_small
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Set
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.claude_code_calls import Form, read_call, read_result, size_note
-from stillroom.rollouts.agents.claude_code_record import (
+from stillroom.rollouts.agents.claude_code.calls import Form, read_call, read_result, size_note
+from stillroom.rollouts.agents.claude_code.record import (
     ATTACHMENTS,
     BOOKKEEPING,
     QUEUED,
@@ -20,7 +20,7 @@ from stillroom.rollouts.agents.claude_code_record import (
     parse_record,
     text_of,
 )
-from stillroom.rollouts.agents.claude_code_speech import Words, is_typed, read_words
+from stillroom.rollouts.agents.claude_code.speech import Words, is_typed, read_words
 from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_user, superseded_text
 from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean
 from stillroom.rollouts.item import Item

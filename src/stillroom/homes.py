@@ -1,0 +1,70 @@
+"""Where each agent's client keeps its sessions: its own environment variable, and its default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+Environ = Mapping[str, str]
+Format = Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli"]
+"""How sessions are stored; also the `agent` of their threads."""
+
+
+class Home(NamedTuple):
+    """The places where one client keeps sessions."""
+
+    #: The environment variable that moves them; None: the client has none.
+    variable: str | None
+    #: The places; one that is not there has no sessions. None at all where they can lie anywhere.
+    roots: Callable[[Environ], tuple[Path, ...]]
+
+
+def codex_home(environ: Environ) -> Path:
+    """`CODEX_HOME`, or `~/.codex`."""
+    return _path(environ.get("CODEX_HOME") or "~/.codex")
+
+
+def claude_home(environ: Environ) -> Path:
+    """`CLAUDE_CONFIG_DIR`, or `~/.claude`."""
+    return _path(environ.get("CLAUDE_CONFIG_DIR") or "~/.claude")
+
+
+def _opencode(environ: Environ) -> tuple[Path, ...]:
+    """`opencode` under `XDG_DATA_HOME` or `~/.local/share`, on every system, and the database `OPENCODE_DB`."""
+    data = _path(environ.get("XDG_DATA_HOME") or "~/.local/share") / "opencode"
+    given = environ.get("OPENCODE_DB")
+    return (data, data / _path(given)) if given and given != ":memory:" else (data,)
+
+
+def _gemini(environ: Environ) -> tuple[Path, ...]:
+    """`.gemini` in `GEMINI_CLI_HOME`, or in the home."""
+    return (_path(environ.get("GEMINI_CLI_HOME") or "~") / ".gemini",)
+
+
+def _qwen(environ: Environ) -> tuple[Path, ...]:
+    """`QWEN_RUNTIME_DIR`, where the client's data is apart from its settings, `QWEN_HOME`, or `~/.qwen`."""
+    return (_path(environ.get("QWEN_RUNTIME_DIR") or environ.get("QWEN_HOME") or "~/.qwen"),)
+
+
+def _copilot(environ: Environ) -> tuple[Path, ...]:
+    """`COPILOT_HOME`, or `~/.copilot`."""
+    return (_path(environ.get("COPILOT_HOME") or "~/.copilot"),)
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+HOMES: Mapping[Format, Home] = MappingProxyType(
+    {
+        "codex": Home("CODEX_HOME", lambda environ: (codex_home(environ),)),
+        "claude-code": Home("CLAUDE_CONFIG_DIR", lambda environ: (claude_home(environ),)),
+        "opencode": Home("XDG_DATA_HOME", _opencode),
+        "gemini-cli": Home("GEMINI_CLI_HOME", _gemini),
+        "qwen-code": Home("QWEN_HOME", _qwen),
+        "copilot-cli": Home("COPILOT_HOME", _copilot),
+    }
+)
+"""By format, all of them."""
