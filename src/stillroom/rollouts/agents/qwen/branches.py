@@ -11,6 +11,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE
 from stillroom.rollouts.agents.qwen.records import is_typed, line_of, words_of
+from stillroom.rollouts.agents.tree import Tree
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.stats import ReadStats
@@ -22,35 +23,18 @@ _HEAD_BYTES = 4096
 
 
 def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
-    """The ids of the prompts that were left behind, as hashes. Raises `OSError` or `RolloutError`.
-
-    The talk is a tree of lines, and ends at the last one: a prompt that is not above it was left.
-    """
-    parents: dict[int, int] = {}
-    roots: dict[int, int] = {}
-    prompts: list[int] = []
-    last = 0
+    """The ids of the prompts that were left behind, as hashes. Raises `OSError` or `RolloutError`."""
+    tree = Tree(max_records=reading.remembered_records)
     for line in _lines(path, max_line_bytes, reading):
-        if len(parents) == reading.remembered_records:
-            return frozenset()
         try:
             read = line_of(line)
         except UNREADABLE:
             continue
-        if not isinstance(read.uuid, str) or hash(read.uuid) in parents:
-            continue
-        last, parent = hash(read.uuid), hash(read.parent_uuid) if isinstance(read.parent_uuid, str) else 0
-        parents[last] = parent
-        # Where a line is missing nobody knows what stood above it: a tree of its own begins.
-        roots[last] = roots.get(parent, last)
-        if read.type == "user" and is_typed(read) and words_of(read):
-            prompts.append(last)
-    root = roots.get(last)
-    above: set[int] = set()
-    while last in parents:
-        above.add(last)
-        last = parents[last]
-    return frozenset(prompt for prompt in prompts if roots[prompt] == root and prompt not in above)
+        if isinstance(read.uuid, str):
+            parent = read.parent_uuid if isinstance(read.parent_uuid, str) else None
+            is_prompt = read.type == "user" and is_typed(read) and bool(words_of(read))
+            tree.add(read.uuid, parent, is_prompt=is_prompt)
+    return tree.left()
 
 
 def inherited(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
