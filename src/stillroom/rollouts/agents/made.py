@@ -11,6 +11,8 @@ _SUPERSEDED = (
     '<superseded_message reason="the user went back and wrote another message in its place;'
     ' what follows, up to their next message, was left behind">\n%s\n</superseded_message>'
 )
+ABORTED = "<turn_aborted>\nThe user stopped the assistant here.\n</turn_aborted>"
+"""How a turn that the person broke off is marked."""
 # What a reader of outputs takes for the client's header. A header ends where the output begins.
 _LIKE_A_HEADER = ("Exit code:", "Process exited with", "Process running with")
 _HEADER_CHARS = 2000
@@ -43,6 +45,11 @@ def taken_back(*texts: str) -> Made:
 def superseded_text(*texts: str) -> str:
     """How such a message is marked."""
     return _SUPERSEDED % "\n".join(texts)
+
+
+def stopped_by_user() -> Made:
+    """The mark of a turn that the person broke off."""
+    return said_by_user(ABORTED)
 
 
 def said_by_assistant(text: str) -> Made:

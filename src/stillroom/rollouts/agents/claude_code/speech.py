@@ -6,6 +6,7 @@ import re
 from typing import Literal, NamedTuple
 
 from stillroom.rollouts.agents.claude_code.record import Record
+from stillroom.rollouts.agents.made import ABORTED
 from stillroom.rollouts.agents.scaffolding import without_blocks
 
 Author = Literal["user", "harness", "agent"]
@@ -32,7 +33,6 @@ _CLIENTS = (
     "<local-command-",
 )
 _INTERRUPTED = "[Request interrupted by user"
-_ABORTED = "<turn_aborted>\nThe user stopped the assistant here.\n</turn_aborted>"
 # Commands that steer the client. All others are prompts that somebody keeps in a file, and asks for by their names.
 _BUILT_IN_NAMES = """
     add-dir agents allowed-tools bashes bug clear color compact config context copy cost doctor effort exit export
@@ -74,7 +74,7 @@ def read_words(text: str) -> Words | None:
     if not start or start.startswith(_CLIENTS):
         return None
     if start.startswith("["):
-        return Words("harness", _ABORTED) if start.startswith(_INTERRUPTED) else Words("user", text)
+        return Words("harness", ABORTED) if start.startswith(_INTERRUPTED) else Words("user", text)
     if not start.startswith("<"):
         return Words("user", text)
     if start.startswith("<task-notification>"):

@@ -11,7 +11,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.copilot.calls import Completed, Request, read_call, read_result
 from stillroom.rollouts.agents.decoder import LineDecoder, text_of, time_of
-from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_assistant, said_by_user
+from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_assistant, said_by_user, stopped_by_user
 from stillroom.rollouts.agents.scaffolding import without_blocks
 from stillroom.rollouts.stats import ReadStats
 
@@ -26,7 +26,6 @@ _NOISE_NAMES = """
 _NOISE = tuple(_NOISE_NAMES.split())
 _START = re.compile(rb'\{"type": ?"([\w.]{1,80})"')
 _COMPACTED = "session.compaction_complete"
-_ABORTED = "<turn_aborted>\nThe user stopped the assistant here.\n</turn_aborted>"
 
 
 class Data(Completed, rename="camel"):
@@ -101,7 +100,7 @@ class Records(LineDecoder):
                 if call_id and self.is_new(f"result {call_id}"):
                     yield read_result(self.call_of(call_id), event.data, call_id=call_id)
             case "abort":
-                yield said_by_user(_ABORTED)
+                yield stopped_by_user()
             case _:
                 self.stats.count_unknown(kind)
 
