@@ -22,6 +22,7 @@ HOMES = {
     "GEMINI_CLI_HOME": "/gemini",
     "QWEN_HOME": "/qwen",
     "COPILOT_HOME": "/copilot",
+    "PI_CODING_AGENT_DIR": "/pi",
 }
 
 
@@ -45,6 +46,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("gemini-cli", "/gemini/.gemini"),
         ("qwen-code", "/qwen"),
         ("copilot-cli", "/copilot"),
+        ("pi", "/pi"),
     ]
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 Environ = Mapping[str, str]
-Format = Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli"]
+Format = Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli", "pi"]
 """How sessions are stored; also the `agent` of their threads."""
 
 
@@ -53,6 +53,13 @@ def _copilot(environ: Environ) -> tuple[Path, ...]:
     return (_path(environ.get("COPILOT_HOME") or "~/.copilot"),)
 
 
+def _pi(environ: Environ) -> tuple[Path, ...]:
+    """`PI_CODING_AGENT_DIR`, or `~/.pi/agent`; and `PI_CODING_AGENT_SESSION_DIR`."""
+    agent = _path(environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent")
+    given = environ.get("PI_CODING_AGENT_SESSION_DIR")
+    return (agent, _path(given)) if given else (agent,)
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -65,6 +72,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "gemini-cli": Home("GEMINI_CLI_HOME", _gemini),
         "qwen-code": Home("QWEN_HOME", _qwen),
         "copilot-cli": Home("COPILOT_HOME", _copilot),
+        "pi": Home("PI_CODING_AGENT_DIR", _pi),
     }
 )
 """By format, all of them."""

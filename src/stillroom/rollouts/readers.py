@@ -14,6 +14,7 @@ from stillroom.rollouts.agents.codex import reader as codex
 from stillroom.rollouts.agents.copilot import reader as copilot
 from stillroom.rollouts.agents.gemini import reader as gemini
 from stillroom.rollouts.agents.opencode import reader as opencode
+from stillroom.rollouts.agents.pi import reader as pi
 from stillroom.rollouts.agents.qwen import reader as qwen
 from stillroom.rollouts.found import Discovery
 from stillroom.rollouts.stream import Decoder, ItemStream
@@ -43,7 +44,7 @@ class Reader(Protocol):
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
-    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini, qwen, copilot)}
+    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini, qwen, copilot, pi)}
 )
 """By agent."""
 

@@ -13,7 +13,7 @@ from stillroom.config import Reading
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.readers import reader_of
 
-AGENTS = ("gemini-cli", "qwen-code", "copilot-cli")
+AGENTS = ("gemini-cli", "qwen-code", "copilot-cli", "pi")
 #: Pieces so small that every sample has many.
 SMALL = Reading(batch_bytes=4096, chunk_bytes=512, head_bytes=4096, tail_window_bytes=2048)
 samples = st.sampled_from([path for agent in AGENTS for path in sorted((DATA / agent).rglob("*.jsonl"))])
@@ -28,6 +28,7 @@ garbage = st.binary(max_size=80) | st.sampled_from(
             b'{"$set":{"messages":[3]}}',
         ),
         *(b'{"id":"x","type":"user","content":[3]}', b'{"type":"user","message":{"parts":[3]}}', b'{"$rewindTo":7}'),
+        *(b'{"type":"message","id":"x","message":{"role":"user","content":[3]}}', b'{"type":"message","message":7}'),
     ]
 )
 

@@ -1,0 +1,75 @@
+"""What a session of the pi agent took over from another one, and which prompts its user went back behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.rollouts.agents.decoder import UNREADABLE, text_of
+from stillroom.rollouts.agents.pi.records import Entry, entry_of, key_of
+from stillroom.rollouts.agents.tree import Tree
+from stillroom.rollouts.batches import read_batches
+from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.stats import ReadStats
+
+#: The name of a session's file: when it began, and its id.
+NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]{6,20}Z?_[\w.-]{1,120}\.jsonl", re.ASCII)
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    parent_session: Any = None
+    branched_from: Any = None
+
+
+def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
+    """The ids of the prompts that were left behind, as hashes. Raises `OSError` or `RolloutError`."""
+    tree = Tree(max_records=reading.remembered_records)
+    for entry, _ in _entries(path, max_line_bytes, reading):
+        if isinstance(entry.id, str) and entry.type != "session":
+            parent = entry.parent_id if isinstance(entry.parent_id, str) else None
+            is_prompt = entry.message is not None and entry.message.role == "user"
+            tree.add(entry.id, parent, is_prompt=is_prompt)
+    return tree.left()
+
+
+def inherited(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
+    """The keys of the entries that the session holds from which this one was forked, as hashes; none if that is gone.
+
+    A fork copies entries as they are, and its header names where they come from. Raises `OSError` or `RolloutError`.
+    """
+    origin = _origin(path)
+    if origin is None:
+        return frozenset()
+    entries = islice(_entries(origin, max_line_bytes, reading), reading.remembered_records)
+    return frozenset(hash(key_of(entry, line)) for entry, line in entries)
+
+
+def _origin(path: Path) -> Path | None:
+    """The named file: in the same folder, or in that of another project. Nothing outside of the sessions is opened."""
+    with open_stored(path) as file:
+        first = file.readline(READING.head_bytes)
+    try:
+        header = msgspec.json.decode(first, type=_Header)
+    except UNREADABLE:
+        return None
+    named = re.split(r"[/\\]", text_of(header.parent_session) or text_of(header.branched_from))[-1]
+    if NAME.fullmatch(named) is None or named == path.name:
+        return None
+    places = [path.with_name(named), *path.parents[1].glob(f"*/{named}")]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _entries(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[tuple[Entry, bytes]]:
+    with open_stored(path, reading=reading) as file:
+        for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
+            for line in lines:
+                try:
+                    yield entry_of(line), line
+                except UNREADABLE:
+                    continue

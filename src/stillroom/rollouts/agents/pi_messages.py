@@ -1,0 +1,209 @@
+"""Messages as the library of the pi agent stores them, which other clients use too: texts, calls, results."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stillroom.rollouts.agents.decoder import UNREADABLE, LineDecoder, number_of, text_of
+from stillroom.rollouts.agents.made import (
+    Made,
+    add_patch,
+    function_call,
+    output,
+    patch_call,
+    run_by_user,
+    said_by_agent,
+    said_by_assistant,
+    said_by_user,
+    stopped_by_user,
+    taken_back,
+    update_patch,
+    web_call,
+)
+from stillroom.rollouts.agents.scaffolding import without_blocks
+
+# Names without case and underscores: clients of other models' families spell them otherwise.
+_SHELLS = frozenset({"bash", "shell", "shellcommand", "execcommand", "runshellcommand"})
+_EDITS = frozenset({"edit", "multiedit", "replace"})
+_WRITES = frozenset({"write", "writefile"})
+_PATCHES = frozenset({"applypatch"})
+_WEB = frozenset({"websearch", "webfetch", "fetchwebpage"})
+_SUMMARIES = frozenset({"branchSummary", "compactionSummary"})
+_OF_THE_CLIENT = frozenset({"system", "custom", "hookMessage"})
+
+
+class Block(msgspec.Struct):
+    """A part of a message, of any kind."""
+
+    type: Any = None
+    text: Any = None
+    id: Any = None
+    name: Any = None
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Message(msgspec.Struct, rename="camel"):
+    """A message, of any role."""
+
+    role: Any = None
+    content: list[Block] | str | None = None
+    timestamp: Any = None
+    stop_reason: Any = None
+    tool_call_id: Any = None
+    tool_name: Any = None
+    is_error: Any = None
+    #: Of a command that the user ran in the client's shell.
+    command: Any = None
+    output: Any = None
+
+
+class Shell(NamedTuple):
+    """What a command's result tells."""
+
+    output: str
+    exit_code: int | None
+
+
+class _Edit(msgspec.Struct):
+    old_text: str | None = msgspec.field(default=None, name="oldText")
+    new_text: str = msgspec.field(default="", name="newText")
+    old_string: str | None = None
+    new_string: str = ""
+
+
+class _Arguments(_Edit):
+    path: str | None = None
+    file_path: str | None = None
+    content: str | None = None
+    edits: list[_Edit] = []
+    input: str | None = None
+    query: str | None = None
+    url: str | None = None
+
+
+_arguments = msgspec.json.Decoder(_Arguments)
+
+
+class MessageDecoder(LineDecoder):
+    """Decodes lines that hold such messages. A client says what it puts around a prompt and around an output."""
+
+    #: The pattern of the tags that the client puts into prompts.
+    scaffolding: str
+    #: Where the session works, once that is known.
+    cwd: str | None = None
+
+    @abstractmethod
+    def shell(self, text: str, *, failed: bool) -> Shell:
+        """A command's output without the client's words, and its exit code as far as these tell."""
+
+    def of_message(self, message: Message, *, of_agent: bool, superseded: bool) -> Iterator[Made]:
+        """The items of a message; `of_agent` if another agent wrote what else the user would have."""
+        match message.role:
+            case "user":
+                yield from self._user(message, of_agent=of_agent, superseded=superseded)
+            case "assistant":
+                yield from self._answer(message)
+            case "toolResult":
+                yield from self._result(message)
+            case "bashExecution":
+                yield run_by_user(text_of(message.command), text_of(message.output))
+            case role if role in _SUMMARIES:
+                self.stats.drop("compaction summary")
+            case role if role in _OF_THE_CLIENT:
+                self.stats.drop("written by the client")
+            case role:
+                self.stats.count_unknown(f"message/{role}")
+
+    def words(self, message: Message) -> list[str]:
+        """What is said in a prompt, without what the client put beside it."""
+        texts = (without_blocks(text, self.scaffolding) for text in texts_of(message))
+        return [text for text in texts if text.strip()]
+
+    def _user(self, message: Message, *, of_agent: bool, superseded: bool) -> Iterator[Made]:
+        self.stats.images += sum(block.type == "image" for block in _blocks(message))
+        words = self.words(message)
+        if not words:
+            self.stats.drop("nothing said")
+        elif of_agent:
+            yield said_by_agent("\n".join(words))
+        elif superseded:
+            self.stats.superseded += 1
+            yield taken_back(*words)
+        else:
+            yield said_by_user(*words)
+
+    def _answer(self, message: Message) -> Iterator[Made]:
+        if isinstance(message.content, str):
+            yield from map(said_by_assistant, filter(str.strip, [message.content]))
+        for block in _blocks(message):
+            if block.type == "text" and (text := text_of(block.text)).strip():
+                yield said_by_assistant(text)
+            elif block.type == "toolCall":
+                call_id = text_of(block.id)
+                if call_id and self.is_new(f"call {call_id}"):
+                    yield self.called(call_id, _call(block, call_id=call_id, cwd=self.cwd))
+        if message.stop_reason == "aborted":
+            yield stopped_by_user()
+
+    def _result(self, message: Message) -> Iterator[Made]:
+        call_id = text_of(message.tool_call_id)
+        if not call_id or not self.is_new(f"result {call_id}"):
+            return
+        self.stats.images += sum(block.type == "image" for block in _blocks(message))
+        call, text, failed = self.call_of(call_id), "\n".join(texts_of(message)), message.is_error is True
+        if _plain(message.tool_name) in _SHELLS:
+            told = self.shell(text, failed=failed)
+            yield output(call, call_id, told.output, exit_code=told.exit_code, ok=False if failed else None)
+        else:
+            yield output(call, call_id, text, ok=not failed)
+
+
+def texts_of(message: Message) -> Iterable[str]:
+    """The texts of a message, in whichever form they are stored."""
+    if isinstance(message.content, str):
+        return [message.content]
+    return [text_of(block.text) for block in _blocks(message) if block.type == "text"]
+
+
+def sent_at(message: Message) -> int | None:
+    """When a message was sent, in milliseconds."""
+    return number_of(message.timestamp)
+
+
+def _blocks(message: Message) -> list[Block]:
+    return message.content if isinstance(message.content, list) else []
+
+
+def _call(block: Block, *, call_id: str, cwd: str | None) -> Made:
+    """The item that asks for what was asked for; nothing that a model wrote raises."""
+    name, given = text_of(block.name), bytes(block.arguments)
+    try:
+        read = _arguments.decode(given)
+    except UNREADABLE:
+        return function_call(name, given, call_id)
+    tool, path = _plain(name), read.path or read.file_path
+    if tool in _PATCHES and read.input is not None:
+        return patch_call(read.input, call_id)
+    if tool in _EDITS and path and (edits := _edits(read)):
+        return patch_call(update_patch(path, edits, cwd=cwd), call_id)
+    if tool in _WRITES and path and read.content is not None:
+        return patch_call(add_patch(path, read.content, cwd=cwd), call_id)
+    if tool in _WEB:
+        return web_call(call_id, query=read.query, url=read.url)
+    return function_call(name, given, call_id)
+
+
+def _edits(read: _Arguments) -> list[tuple[str, str]]:
+    both = [
+        (edit.old_text, edit.new_text) if edit.old_text is not None else (edit.old_string, edit.new_string)
+        for edit in [*read.edits, read]
+    ]
+    return [(old, new) for old, new in both if old is not None]
+
+
+def _plain(name: Any) -> str:
+    return text_of(name).replace("_", "").lower()
