@@ -1,17 +1,20 @@
 """Reading, filtering, redacting and rendering a rollout, paired with the loop that one would write by hand with `json`.
 
-    python bench/bench_reading.py             # a few minutes, 2 GB of disk
-    python bench/bench_reading.py --quick     # without the 200 MB and the 2 GB
+    python bench/bench_reading.py             # a few minutes, 10 GB of disk
+    python bench/bench_reading.py --quick     # without the 200 MB, the 2 GB and the 10 GB
 
 MB of the file a second of CPU on one core, medians of paired rounds. Both sides redact with the same function and cut
 to the same limit, 150,000 tokens. `lines` are the recorded example sessions over and over: lines of 700 bytes, of which
 memory keeps a third. `long items` are made-up sessions of which it keeps nearly everything.
+The loop by hand reads only the first lines of the largest file, as it holds what it reads.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -31,6 +34,9 @@ ROOT = Path(__file__).parents[1]
 MAX_LINE_BYTES = 8 * 1024 * 1024
 TOKEN_LIMIT = 150_000
 ROUNDS = 5
+LINE_BYTES = 43_000_000
+#: What the loop by hand reads of a large file.
+PART_BYTES = 300_000_000
 #: Small files are read many times for one measurement.
 MEASURED_BYTES = 8_000_000
 
@@ -85,46 +91,59 @@ def repeated(source: bytes, path: Path, size: int) -> Path:
     return path
 
 
-def write_large(path: Path, *, lines: int, line_bytes: int) -> None:
-    """Outputs of a shell (text), images (base64) and a session around them."""
-    text = (b"INFO worker 17 finished batch 4711 in 93 ms \\u00e9\\n" * (line_bytes // 49))[: line_bytes // 49 * 49]
-    image = b"iVBORw0KGgo" * (line_bytes // 11)
+def write_large(path: Path, *, size: int, texts: bool) -> None:
+    """A session, and then lines of 43 MB: images, with `texts` every other one the output of a shell."""
+    image = base64.b64encode(os.urandom(LINE_BYTES // 4 * 3))
+    log = b"INFO worker 17 finished batch 4711 in 93 ms \\u00e9\\n"
     head = b'{"timestamp":"2026-11-29T12:16:15.270Z","ordinal":7,"type":"response_item","payload":'
+    part = b'{"type":"input_image","image_url":"data:image/png;base64,' + image + b'"}'
+    shown = head + b'{"type":"message","role":"user","content":[' + part + b"]}}\n"
+    printed = head + b'{"type":"function_call_output","call_id":"c","output":"'
+    printed += log * (LINE_BYTES // len(log)) + b'"}}\n'
     with path.open("wb") as file:
         file.write(next((ROOT / "examples/codex-home").rglob("*.jsonl")).read_bytes())
-        for number in range(lines):
-            if number % 2:
-                part = b'{"type":"input_image","image_url":"data:image/png;base64,' + image + b'"}'
-                file.write(head + b'{"type":"message","role":"user","content":[' + part + b"]}}\n")
-            else:
-                file.write(head + b'{"type":"function_call_output","call_id":"c","output":"' + text + b'"}}\n')
+        for number in range(size // LINE_BYTES):
+            file.write(printed if texts and number % 2 == 0 else shown)
 
 
 LARGE = """
 import sys, time
 from pathlib import Path
-from bench.bench_reading import stillroom
+from bench import bench_reading
+path = Path(sys.argv[2])
 start = time.process_time()
-stillroom(Path(sys.argv[1]))
-seconds = time.process_time() - start
+getattr(bench_reading, sys.argv[1])(path)
+rate = path.stat().st_size / 1e6 / (time.process_time() - start)
 status = Path("/proc/self/status").read_text()  # `ru_maxrss` would begin at the parent's size
-print(int(status.partition("VmHWM:")[2].split()[0]) // 1024, seconds)
+print(int(status.partition("VmHWM:")[2].split()[0]) // 1024, rate)
 """
 
 
-def large(path: Path) -> None:
-    write_large(path, lines=47, line_bytes=43_000_000)
+def measured(reader: str, path: Path) -> tuple[int, float]:
+    """Peak memory in MB, and MB a second, in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", LARGE, str(path)],
+        [sys.executable, "-c", LARGE, reader, str(path)],
         check=True,
         timeout=600,
         env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
         stdout=subprocess.PIPE,
         text=True,
     )
-    peak, seconds = done.stdout.split()
-    size = path.stat().st_size / 1e6
-    print(f"| 2 GB, lines of 43 MB (peak {peak} MB of memory) | {size / float(seconds):.0f} | – | – |")
+    peak, speed = done.stdout.split()
+    return int(peak), float(speed)
+
+
+def large(case: str, path: Path, *, size: int, texts: bool) -> None:
+    write_large(path, size=size, texts=texts)
+    peak, ours = measured("stillroom", path)
+    os.truncate(path, PART_BYTES)
+    with path.open("r+b") as file:  # whole lines only, or the loop would fail
+        file.seek(-LINE_BYTES, os.SEEK_END)
+        file.truncate(PART_BYTES - LINE_BYTES + file.read().index(b"\n") + 1)
+    their_peak, theirs = measured("by_hand", path)
+    path.unlink()
+    peaks = f"peak {peak} MB of memory; by hand {their_peak} MB for {PART_BYTES // 10**6} MB"
+    print(f"| {case} ({peaks}) | {ours:.0f} | {theirs:.0f} | {ours / theirs:.1f} |", flush=True)
 
 
 def main() -> None:
@@ -148,7 +167,8 @@ def main() -> None:
             )
             (folder / "big.jsonl").unlink()
             if sys.platform == "linux":
-                large(folder / "large.jsonl")
+                large("2 GB, lines of 43 MB", folder / "large.jsonl", size=2_000_000_000, texts=True)
+                large("10 GB, lines of 43 MB of base64", folder / "large.jsonl", size=10_000_000_000, texts=False)
 
 
 if __name__ == "__main__":

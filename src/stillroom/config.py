@@ -328,8 +328,8 @@ class StageTwo(msgspec.Struct, frozen=True, kw_only=True):
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of reading and rendering session files; no user needs to change them."""
 
-    #: One read of a long line. Large enough that Python's share vanishes, small beside the memory bound.
-    chunk_bytes: int = 1024 * 1024
+    #: One read of a long line. Large enough that Python's share vanishes, small enough to stay in a cache.
+    chunk_bytes: int = 256 * 1024
     #: Lines are read and split this many bytes at a time: a call costs little, and the lines stay in a cache.
     batch_bytes: int = 128 * 1024
     #: A run of base64 letters this long inside a long line is data that tells a model nothing.

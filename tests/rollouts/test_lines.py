@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -114,6 +115,22 @@ def test_a_torn_long_line_is_not_a_bad_one() -> None:
     out, stats = read(b'{}\n{"a":"' + b"x y " * 500)
     assert out == [b"{}\n"]
     assert (stats.torn, stats.bad_lines, stats.long_lines) == (True, 0, 1)
+
+
+@given(st.lists(st.integers(0, 400), max_size=6), st.lists(st.integers(1, 500), min_size=1, max_size=8))
+def test_a_run_of_letters_is_a_blob_from_its_full_length_on_wherever_the_pieces_end(
+    lengths: list[int], sizes: list[int]
+) -> None:
+    line = b'"' + b" ".join(b"A" * length for length in lengths) + b'"'
+    squeezer = Squeezer(limit=8192, reading=Reading(chunk_bytes=300, blob_run_bytes=200, string_end_bytes=4096))
+    at = 0
+    for size in itertools.cycle(sizes):
+        if at >= len(line):
+            break
+        squeezer.feed(line[at : at + size])
+        at += size
+    kept = [b"A" * length if length < 200 else b"[blob: %d bytes]" % length for length in lengths]
+    assert squeezer.finish() == b'"' + b" ".join(kept) + b'"'
 
 
 TEXT = st.text(alphabet=st.sampled_from('aZ0+ \\"/\n\té世😀\x00\x7f'), max_size=300)

@@ -58,9 +58,13 @@ def _completed(
 ) -> bytes | None:
     """The line that begins with `part`; None where it is too long and can't be had."""
     stats.lines += 1
-    line = part
-    if len(line) < max_line_bytes:
-        line += file.readline(max_line_bytes - len(line))
+    gathered = io.BytesIO()  # grows where it is: joining pieces would take the line's room twice more
+    gathered.write(part)
+    while (room := max_line_bytes - gathered.tell()) and (piece := file.readline(min(room, reading.chunk_bytes))):
+        gathered.write(piece)
+        if piece[-1] == 10:
+            break
+    line = gathered.getvalue()
     stats.bytes += len(line)
     if line[-1] != 10:
         if len(line) == max_line_bytes:

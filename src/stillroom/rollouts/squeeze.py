@@ -24,6 +24,9 @@ class Squeezer:
         self._chunk = reading.chunk_bytes
         self._run = reading.blob_run_bytes
         self._needle = b"a" * reading.blob_run_bytes
+        # Of a blob every 64th byte is a letter, too: where a look at these finds none, there is none.
+        self._stride = max(reading.blob_run_bytes // 64, 1)
+        self._sampled = self._needle[: reading.blob_run_bytes // self._stride]
         self._end = reading.string_end_bytes
         self._out = bytearray()
         self._held = b""  # the end of the last piece: what may become a blob, or half an escape
@@ -49,7 +52,7 @@ class Squeezer:
     def _shrink_blobs(self, data: bytes, *, last: bool) -> None:
         """Pass `data` on with its blobs replaced, and hold back what the next piece decides about."""
         self._held = b""
-        mask = data.translate(_TO_MASK)
+        mask = self._mask(data)
         at = 0
         if self._blob:
             at = _run_end(mask, 0)
@@ -77,13 +80,21 @@ class Squeezer:
             self.overflowed = True
         self._shrink_strings(data[at:end])
 
+    def _mask(self, data: bytes) -> bytes:
+        """`a` for a letter and a space for all else; a space for a letter, too, far from the end and in no blob."""
+        if self._blob or self._sampled in data[:: self._stride].translate(_TO_MASK):
+            return data.translate(_TO_MASK)
+        clear = max(len(data) - self._run, 0)
+        return b" " * clear + data[clear:].translate(_TO_MASK)
+
     def _close_blob(self) -> None:
         self._shrink_strings(b"[blob: %d bytes]" % self._blob)
         self._blob = 0
 
     def _shrink_strings(self, data: bytes) -> None:
         """Write `data`, which never ends inside an escape, keeping only both ends of huge strings."""
-        quotes = data.replace(b"\\\\", b"  ").replace(b'\\"', b"  ") if b"\\" in data else data
+        # Where no quote has a backslash ahead of it, none is escaped; most data is like that, and looking is cheap.
+        quotes = data.replace(b"\\\\", b"  ").replace(b'\\"', b"  ") if b'\\"' in data else data
         at = 0
         while at < len(data) and not self.overflowed:
             quote = quotes.find(b'"', at)
