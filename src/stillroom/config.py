@@ -133,7 +133,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     #: How the sessions are stored.
     format: Format
-    #: The agent's home, e.g. `~/.codex` or `~/.claude`; for `opencode` its data folder, or a database.
+    #: The agent's home, e.g. `~/.codex` or `~/.claude`, or what `docs/agents.md` says of the format.
     root: str
 
 

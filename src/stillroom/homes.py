@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 Environ = Mapping[str, str]
-Format = Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli", "pi"]
+Format = Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli", "pi", "aider"]
 """How sessions are stored; also the `agent` of their threads."""
 
 
@@ -60,6 +60,12 @@ def _pi(environ: Environ) -> tuple[Path, ...]:
     return (agent, _path(given)) if given else (agent,)
 
 
+def _aider(environ: Environ) -> tuple[Path, ...]:
+    """The one history `AIDER_CHAT_HISTORY_FILE`; by default each repository has its own, and nothing lists them."""
+    given = _path(environ.get("AIDER_CHAT_HISTORY_FILE") or "")
+    return (given,) if given.is_absolute() else ()
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -73,6 +79,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "qwen-code": Home("QWEN_HOME", _qwen),
         "copilot-cli": Home("COPILOT_HOME", _copilot),
         "pi": Home("PI_CODING_AGENT_DIR", _pi),
+        "aider": Home("AIDER_CHAT_HISTORY_FILE", _aider),
     }
 )
 """By format, all of them."""

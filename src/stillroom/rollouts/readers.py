@@ -9,6 +9,7 @@ from typing import Protocol
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
+from stillroom.rollouts.agents.aider import reader as aider
 from stillroom.rollouts.agents.claude_code import reader as claude_code
 from stillroom.rollouts.agents.codex import reader as codex
 from stillroom.rollouts.agents.copilot import reader as copilot
@@ -44,7 +45,7 @@ class Reader(Protocol):
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
-    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini, qwen, copilot, pi)}
+    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini, qwen, copilot, pi, aider)}
 )
 """By agent."""
 

@@ -28,3 +28,11 @@ def _parse(text: bytes) -> int | None:
         return round(time.timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
+
+
+def parse_local_time(text: str) -> int | None:
+    """The same of a time without a zone that a client wrote by the clock on the wall of this machine."""
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        return None
