@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import EmptyRollout, RolloutError
-from stillroom.rollouts.agents.decoder import LineDecoder
+from stillroom.rollouts.agents.decoder import UNREADABLE, LineDecoder
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import first_words
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream
+
+T = TypeVar("T")
 
 
 def read_small(path: Path, *, max_bytes: int = 64 * 1024) -> bytes:
@@ -22,6 +27,14 @@ def read_small(path: Path, *, max_bytes: int = 64 * 1024) -> bytes:
             return file.read(max_bytes)
     except (OSError, RolloutError):
         return b""
+
+
+def read_description(path: Path, kind: type[T], *, max_bytes: int = 64 * 1024) -> T:
+    """What a JSON file beside a session tells; `kind()` if it can't be read."""
+    try:
+        return msgspec.json.decode(read_small(path, max_bytes=max_bytes), type=kind)
+    except UNREADABLE:
+        return kind()
 
 
 def preview_of(items: ItemStream[LineDecoder], *, reading: Reading = READING) -> str:

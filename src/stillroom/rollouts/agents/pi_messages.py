@@ -24,7 +24,7 @@ from stillroom.rollouts.agents.made import (
     update_patch,
     web_call,
 )
-from stillroom.rollouts.agents.scaffolding import without_blocks
+from stillroom.rollouts.agents.scaffolding import finding_of, is_notification, without_blocks
 
 # Names without case and underscores: clients of other models' families spell them otherwise.
 _SHELLS = frozenset({"bash", "shell", "shellcommand", "execcommand", "runshellcommand"})
@@ -126,10 +126,13 @@ class MessageDecoder(LineDecoder):
     def _user(self, message: Message, *, of_agent: bool, superseded: bool) -> Iterator[Made]:
         self.stats.images += sum(block.type == "image" for block in _blocks(message))
         words = self.words(message)
-        if not words:
+        joined = "\n".join(words)
+        if is_notification(joined):
+            yield from map(said_by_agent, filter(None, [finding_of(joined)]))
+        elif not words:
             self.stats.drop("nothing said")
         elif of_agent:
-            yield said_by_agent("\n".join(words))
+            yield said_by_agent(joined)
         elif superseded:
             self.stats.superseded += 1
             yield taken_back(*words)

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 # A text with more kinds of openings that never close was made to be slow.
 _MAX_UNCLOSED = 20
+_NOTIFICATION = "<task-notification>"
+_FINDING = re.compile(r"<(result|summary)>")
 
 
 def without_blocks(text: str, tags: str) -> str:
@@ -25,6 +27,20 @@ def without_blocks(text: str, tags: str) -> str:
         kept.append(text[end : opening.start()])
         end = found + len(closing)
     return "".join(kept) + text[end:] if end else text
+
+
+def is_notification(text: str) -> bool:
+    """Whether a text in the user's place tells how a task in the background ended."""
+    return text.lstrip().startswith(_NOTIFICATION)
+
+
+def finding_of(notification: str) -> str:
+    """What the task found; how it ended where it found nothing."""
+    found = {
+        match[1]: notification[match.end() : notification.rfind(f"</{match[1]}>")].strip()
+        for match in _FINDING.finditer(notification)
+    }
+    return found.get("result") or found.get("summary") or ""
 
 
 @lru_cache(maxsize=16)

@@ -13,7 +13,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import read_head, read_small, read_tail
+from stillroom.rollouts.agents.ends import read_description, read_head, read_tail
 from stillroom.rollouts.agents.qwen.branches import inherited, superseded
 from stillroom.rollouts.agents.qwen.records import Records
 from stillroom.rollouts.agents.scan import File, scan
@@ -135,7 +135,7 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     offset = read_tail(path, traits.learn, size=file.size, reading=reading)
     if not traits.some:
         raise RolloutError(f"`{path}` can't be used: it has no complete record")
-    described = _described(path) if is_agent else _Described()
+    described = read_description(path.with_suffix(".meta.json"), _Described) if is_agent else _Described()
     parent = (text_of(described.parent_session_id) or path.parent.name) if is_agent else None
     agent = {"subagent": text_of(described.agent_type) or "other"}
     created = traits.first_ms or file.mtime_ns // 1_000_000
@@ -154,10 +154,3 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
         cli_version=traits.version or None,
     )
     return Found(thread, file.stamp(offset))
-
-
-def _described(path: Path) -> _Described:
-    try:
-        return msgspec.json.decode(read_small(path.with_suffix(".meta.json")), type=_Described)
-    except UNREADABLE:
-        return _Described()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
@@ -12,7 +11,7 @@ from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.decoder import LineDecoder, number_of, text_of, time_of
 from stillroom.rollouts.agents.google_parts import Part, read_call, read_result
 from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_assistant, said_by_user, taken_back
-from stillroom.rollouts.agents.scaffolding import without_blocks
+from stillroom.rollouts.agents.scaffolding import finding_of, is_notification, without_blocks
 from stillroom.rollouts.stats import ReadStats
 
 _SCAFFOLDING = r"qwen:[a-z-]{1,60}-context|system-reminder"
@@ -25,8 +24,6 @@ _SYSTEM = frozenset(_SYSTEM_NAMES.split())
 _GOALS = "goal_"
 #: A prompt of a person: all that is typed has no subtype, or this one.
 _TYPED = frozenset({None, "mid_turn_user_message"})
-_NOTIFICATION = "<task-notification>"
-_FINDING = re.compile(r"<(result|summary)>")
 _PASSED_OVER = b'"type":"system","provenance":"system"'
 
 
@@ -109,8 +106,8 @@ class Records(LineDecoder):
     def _user(self, line: Line) -> Iterator[Made]:
         words = words_of(line)
         joined = "\n".join(words)
-        if joined.lstrip().startswith(_NOTIFICATION):
-            yield from map(said_by_agent, filter(None, [_finding(joined)]))
+        if is_notification(joined):
+            yield from map(said_by_agent, filter(None, [finding_of(joined)]))
         elif not is_typed(line):
             self.stats.drop("written by the client")
         elif not words:
@@ -164,12 +161,6 @@ def words_of(line: Line) -> list[str]:
 
 def _parts(line: Line) -> list[Part]:
     return line.message.parts if line.message is not None else []
-
-
-def _finding(text: str) -> str:
-    """What a sub-agent found; how it ended where it found nothing."""
-    found = {match[1]: text[match.end() : text.rfind(f"</{match[1]}>")].strip() for match in _FINDING.finditer(text)}
-    return found.get("result") or found.get("summary") or ""
 
 
 def _exit_code(told: _Result) -> int | None:
