@@ -23,6 +23,7 @@ HOMES = {
     "QWEN_HOME": "/qwen",
     "COPILOT_HOME": "/copilot",
     "PI_CODING_AGENT_DIR": "/pi",
+    "LETTA_LOCAL_BACKEND_DIR": "/letta",
 }
 
 
@@ -47,6 +48,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("qwen-code", "/qwen"),
         ("copilot-cli", "/copilot"),
         ("pi", "/pi"),
+        ("letta-code", "/letta"),
     ]
 
 

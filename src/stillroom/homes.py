@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 Environ = Mapping[str, str]
-Format = Literal["codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli", "pi", "aider"]
+Format = Literal[
+    "codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli", "pi", "aider", "letta-code"
+]
 """How sessions are stored; also the `agent` of their threads."""
 
 
@@ -66,6 +68,11 @@ def _aider(environ: Environ) -> tuple[Path, ...]:
     return (given,) if given.is_absolute() else ()
 
 
+def _letta(environ: Environ) -> tuple[Path, ...]:
+    """`LETTA_LOCAL_BACKEND_DIR`, or `~/.letta/lc-local-backend`."""
+    return (_path(environ.get("LETTA_LOCAL_BACKEND_DIR") or "~/.letta/lc-local-backend"),)
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -80,6 +87,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "copilot-cli": Home("COPILOT_HOME", _copilot),
         "pi": Home("PI_CODING_AGENT_DIR", _pi),
         "aider": Home("AIDER_CHAT_HISTORY_FILE", _aider),
+        "letta-code": Home("LETTA_LOCAL_BACKEND_DIR", _letta),
     }
 )
 """By format, all of them."""

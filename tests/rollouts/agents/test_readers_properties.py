@@ -13,7 +13,7 @@ from stillroom.config import Reading
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.readers import reader_of
 
-AGENTS = ("gemini-cli", "qwen-code", "copilot-cli", "pi")
+AGENTS = ("gemini-cli", "qwen-code", "copilot-cli", "pi", "letta-code")
 #: Pieces so small that every sample has many.
 SMALL = Reading(batch_bytes=4096, chunk_bytes=512, head_bytes=4096, tail_window_bytes=2048)
 samples = st.sampled_from([path for agent in AGENTS for path in sorted((DATA / agent).rglob("*.jsonl"))])

@@ -1,0 +1,141 @@
+"""Find Letta Code's threads: one folder a conversation, of those that the client keeps on this machine."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
+from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
+from stillroom.rollouts.agents.ends import read_description, read_head, read_tail
+from stillroom.rollouts.agents.letta_code.records import Records, line_of, place_of, time_of_line
+from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.agents.scan import refreshed as refreshed
+from stillroom.rollouts.found import Discovery, Found
+from stillroom.rollouts.speech import preview_text
+from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.stream import ItemStream, open_stream
+from stillroom.thread import FileStamp, Thread
+
+AGENT = "letta-code"
+COPIES = False
+_ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
+_SUB_AGENT = "role:subagent"
+# An agent's holds its system prompt, and a conversation's the ids of its messages.
+_MAX_DESCRIPTION_BYTES = 1024 * 1024
+
+
+class _Conversation(msgspec.Struct):
+    id: Any = None
+    agent_id: Any = None
+    archived: Any = None
+    summary: Any = None
+
+
+class _Manifest(msgspec.Struct):
+    created_at: Any = None
+
+
+class _Agent(msgspec.Struct):
+    tags: list[Any] = []
+
+
+@dataclass(slots=True)
+class _Traits:
+    """What the lines at both ends tell."""
+
+    cwd: str = ""
+    branch: str = ""
+    version: str = ""
+    first_ms: int | None = None
+    #: Of the last line; none if it has no real time.
+    last_ms: int | None = None
+
+    def learn(self, line: bytes) -> None:
+        try:
+            read = line_of(line)
+        except UNREADABLE:
+            return
+        self.last_ms = time_of_line(read)
+        self.first_ms = self.first_ms or self.last_ms
+        place = place_of(read)
+        self.cwd = self.cwd or place.cwd
+        self.branch, self.version = place.branch or self.branch, place.version or self.version
+
+
+def discover(
+    home: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
+) -> Iterator[Discovery]:
+    """Look at every conversation under `home`, oldest first."""
+    yield from scan(_files(home.absolute()), known, lambda file: _look(file, max_line_bytes, reading))
+
+
+def open_items(
+    path: Path, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream[Records]:
+    """Open a conversation's messages. Raises `RolloutError` if they can't be opened."""
+    records = Records(ReadStats(), of_agent=_is_sub_agent(path, _conversation(path)), reading=reading)
+    return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
+
+
+def _files(home: Path) -> Iterator[Path]:
+    if home.is_file():
+        yield home
+    yield from (path for path in home.glob("conversations/*/messages.jsonl") if _is_used(path))
+
+
+def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
+    path = file.path
+    told = _conversation(path)
+    agent_id, conversation_id = text_of(told.agent_id), text_of(told.id)
+    if _ID.fullmatch(agent_id) is None or _ID.fullmatch(conversation_id) is None:
+        raise RolloutError(f"`{path}` can't be used: no `conversation.json` beside it says whose it is")
+    is_agent = _is_sub_agent(path, told)
+    traits = _Traits()
+    records = Records(ReadStats(), of_agent=is_agent, reading=reading)
+    preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
+    offset = read_tail(path, traits.learn, size=file.size, reading=reading)
+    began = time_of(read_description(path.with_name("manifest.json"), _Manifest).created_at)
+    created = began or traits.first_ms or file.mtime_ns // 1_000_000
+    thread = Thread(
+        # Ids of conversations are counted from 1 on every machine.
+        thread_id=f"{agent_id}:{conversation_id}",
+        agent=AGENT,
+        rollout_path=str(path),
+        source='{"subagent":"other"}' if is_agent else "cli",
+        cwd=traits.cwd,
+        created_at_ms=created,
+        updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
+        title=preview_text(text_of(told.summary), max_chars=reading.preview_chars),
+        preview=preview,
+        archived=told.archived is True,
+        git_branch=traits.branch or None,
+        cli_version=traits.version or None,
+    )
+    return Found(thread, file.stamp(offset))
+
+
+def _conversation(path: Path) -> _Conversation:
+    return read_description(path.with_name("conversation.json"), _Conversation, max_bytes=_MAX_DESCRIPTION_BYTES)
+
+
+def _is_used(path: Path) -> bool:
+    """Each agent has a conversation in which nothing may ever have been said: it is a lone newline."""
+    try:
+        return path.stat().st_size > 1
+    except OSError:
+        return False
+
+
+def _is_sub_agent(path: Path, told: _Conversation) -> bool:
+    """Whether the conversation is one of an agent that another agent made for a task."""
+    name = base64.urlsafe_b64encode(text_of(told.agent_id)[:200].encode("utf-8", "replace")).decode().rstrip("=")
+    agent = path.parents[2] / "agents" / f"{name}.json"
+    return _SUB_AGENT in read_description(agent, _Agent, max_bytes=_MAX_DESCRIPTION_BYTES).tags
