@@ -49,6 +49,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("copilot-cli", "/copilot"),
         ("pi", "/pi"),
         ("letta-code", "/letta"),
+        ("stillroom", str(tmp_path)),
     ]
 
 

@@ -546,7 +546,8 @@ def load_settings(
     memories = clamp(parsed.memories)
     if root is not None:
         memories = msgspec.structs.replace(memories, root=str(root.absolute()))
-    sources = parsed.sources or default_sources(environ)
+    # What was recorded here is read by every pass, also where the sources are chosen by hand.
+    sources = (*(parsed.sources or default_sources(environ)), Source(format="stillroom", root=str(home)))
     return Settings(home=home, memories=memories, providers=parsed.providers, sources=sources, features=parsed.features)
 
 

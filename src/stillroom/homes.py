@@ -9,7 +9,16 @@ from typing import Literal, NamedTuple
 
 Environ = Mapping[str, str]
 Format = Literal[
-    "codex", "claude-code", "opencode", "gemini-cli", "qwen-code", "copilot-cli", "pi", "aider", "letta-code"
+    "codex",
+    "claude-code",
+    "opencode",
+    "gemini-cli",
+    "qwen-code",
+    "copilot-cli",
+    "pi",
+    "aider",
+    "letta-code",
+    "stillroom",
 ]
 """How sessions are stored; also the `agent` of their threads."""
 
@@ -88,6 +97,8 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "pi": Home("PI_CODING_AGENT_DIR", _pi),
         "aider": Home("AIDER_CHAT_HISTORY_FILE", _aider),
         "letta-code": Home("LETTA_LOCAL_BACKEND_DIR", _letta),
+        # What was recorded or ingested here. Its place is the home in use, whatever names that: settings add it.
+        "stillroom": Home("STILLROOM_HOME", lambda _: ()),
     }
 )
 """By format, all of them."""

@@ -18,6 +18,7 @@ from stillroom.rollouts.agents.letta_code import reader as letta_code
 from stillroom.rollouts.agents.opencode import reader as opencode
 from stillroom.rollouts.agents.pi import reader as pi
 from stillroom.rollouts.agents.qwen import reader as qwen
+from stillroom.rollouts.agents.stillroom import reader as stillroom
 from stillroom.rollouts.found import Discovery
 from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.thread import FileStamp, Thread
@@ -46,7 +47,10 @@ class Reader(Protocol):
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
-    {reader.AGENT: reader for reader in (codex, claude_code, opencode, gemini, qwen, copilot, pi, aider, letta_code)}
+    {
+        reader.AGENT: reader
+        for reader in (codex, claude_code, opencode, gemini, qwen, copilot, pi, aider, letta_code, stillroom)
+    }
 )
 """By agent."""
 

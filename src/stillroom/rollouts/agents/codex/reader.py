@@ -50,11 +50,12 @@ def discover(
     home: Path,
     known: Mapping[str, FileStamp],
     *,
+    agent: str = AGENT,
     state: State | None = None,
     max_line_bytes: int = StageOne().max_line_bytes,
     reading: Reading = READING,
 ) -> Iterator[Discovery]:
-    """Look at every rollout under `home`, oldest first; `known` are the stamps by rollout path.
+    """Look at every rollout under `home`, oldest first; `known` are the stamps by rollout path. `agent` keeps them.
 
     Of a thread with several files (it was reverted, or archived while we look) only the newest counts. A state
     database that can't be read is reported as `Broken`, and the rollouts are taken as they are.
@@ -72,7 +73,7 @@ def discover(
             yield Unchanged(path)
             continue
         try:
-            yield _look(file, stamp, state, max_line_bytes, reading)
+            yield _look(file, stamp, agent, state, max_line_bytes, reading)
         except RolloutError as error:
             yield Broken(path, str(error))
         except OSError as error:
@@ -125,7 +126,9 @@ def _entries(folder: str, depth: int) -> Iterator[tuple[os.DirEntry[str], re.Mat
             yield from _entries(entry.path, depth - 1)
 
 
-def _look(file: _File, stamp: FileStamp | None, state: State, max_line_bytes: int, reading: Reading) -> Discovery:
+def _look(
+    file: _File, stamp: FileStamp | None, agent: str, state: State, max_line_bytes: int, reading: Reading
+) -> Discovery:
     path = str(file.path)
     stream, preview = _read_head(file.path, reading.head_bytes, max_line_bytes, reading)
     records, stats = stream.decoder, stream.stats
@@ -144,7 +147,7 @@ def _look(file: _File, stamp: FileStamp | None, state: State, max_line_bytes: in
     created = parse_timestamp(meta.timestamp.encode()) or records.first_ms or file.mtime_ns // 1_000_000
     thread = Thread(
         thread_id=meta.id,
-        agent=AGENT,
+        agent=agent,
         rollout_path=path,
         source=source_text(meta.source, thread_source=meta.thread_source, is_agent=meta.is_agent),
         cwd=meta.cwd or stats.last_cwd or "",
