@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from stillroom.errors import StillroomError
     from stillroom.recall.usage.citations import parse_memory_citation, strip_memory_citation
     from stillroom.recall.usage.usage_kinds import memories_usage_kinds_from_command
+    from stillroom.recording.recorder import Recorder
     from stillroom.spending import Usage
     from stillroom.store.budgets import SharedBudget
 
 __all__ = [
+    "Recorder",
     "RolloutBudget",
     "RolloutBudgetConfig",
     "Settings",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Recorder": "stillroom.recording.recorder",
     "RolloutBudget": "stillroom.budget",
     "RolloutBudgetConfig": "stillroom.budget",
     "Settings": "stillroom.config",

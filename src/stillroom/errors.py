@@ -8,6 +8,7 @@
     │   └── NewerSchema         a newer Stillroom wrote it
     ├── RolloutError            a session file can't be read
     │   └── EmptyRollout        it holds no line
+    ├── RecordingError          a thread can't be recorded, ingested or exported
     ├── WorkspaceError          the memory folder
     │   ├── FolderRefused       it is a link, or not ours to write
     │   │   └── MemoriesFound   another program keeps memories in it
@@ -77,6 +78,10 @@ class RolloutError(StillroomError):
 
 class EmptyRollout(RolloutError):
     """The session file holds no line."""
+
+
+class RecordingError(StillroomError):
+    """A thread can't be recorded."""
 
 
 class WorkspaceError(StillroomError):
