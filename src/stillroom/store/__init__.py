@@ -22,18 +22,23 @@ from stillroom.store.records import (
     UpToDate,
     Use,
 )
+from stillroom.store.rules import Question, Ruling
+from stillroom.store.standings import Explanation, Standing
 from stillroom.store.store import Store
 
 __all__ = [
     "ConsolidationClaim",
     "ConsolidationClaimOutcome",
     "Cooldown",
+    "Explanation",
     "Job",
     "PassRecord",
+    "Question",
     "RateLimitSnapshot",
     "RecordedUse",
     "RetryBackoff",
     "RetryExhausted",
+    "Ruling",
     "Running",
     "Selection",
     "SpendingTotal",
@@ -41,6 +46,7 @@ __all__ = [
     "Stage1ClaimOutcome",
     "Stage1Draft",
     "Stage1Output",
+    "Standing",
     "Store",
     "UpToDate",
     "Use",

@@ -112,21 +112,22 @@ ORDER BY thread.updated_at_ms DESC, thread.thread_id DESC;
 -- Why the threads that are not extracted are not; NULL for those that are. The first reason that holds counts.
 SELECT
     CASE
-        WHEN thread.missing = 1 THEN NULL
-        WHEN thread.archived = 1 THEN 'archived'
         WHEN thread.memory_mode <> 'enabled' THEN 'switched_off'
-        WHEN thread.is_eligible = 0 THEN 'not_interactive'
-        WHEN thread.thread_id IS :current_thread_id THEN 'current'
         WHEN coalesce(job.reopened, 0) = 0 AND (
             coalesce(job.last_success_watermark, -1) >= thread.updated_at_ms / 1000
             OR coalesce(output.source_updated_at, -1) >= thread.updated_at_ms / 1000
         ) THEN NULL
+        WHEN thread.missing = 1 THEN NULL
+        WHEN thread.archived = 1 THEN 'archived'
+        WHEN thread.is_eligible = 0 THEN 'not_interactive'
+        WHEN thread.thread_id IS :current_thread_id THEN 'current'
         WHEN thread.updated_at_ms > :newest_ms THEN 'not_idle'
         WHEN thread.updated_at_ms < :oldest_ms THEN 'too_old'
-        WHEN job.status = 'running' AND job.lease_until > :now THEN 'running'
+        WHEN job.status = 'running' AND job.lease_until > :now
+            AND job.lease_until - :now <= 2 * (job.lease_until - job.leased_at) THEN 'running'
         WHEN coalesce(job.input_watermark, -1) < thread.updated_at_ms / 1000 THEN 'waiting'
-        WHEN job.retry_remaining <= 0 THEN 'given_up'
-        WHEN job.retry_at > :now THEN 'retry_later'
+        WHEN job.retry_remaining - (job.status = 'running') <= 0 THEN 'given_up'
+        WHEN job.retry_at > :now AND job.retry_at - :now <= 2 * (job.retry_at - job.finished_at) THEN 'retry_later'
         ELSE 'waiting'
     END AS reason,
     count(*) AS threads
@@ -135,6 +136,41 @@ LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thr
 LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
 WHERE :cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/'
 GROUP BY reason;
+
+-- list_standings --
+-- What the rules ask of every thread, newest first, with what a list of them shows. The columns of a job come last.
+SELECT
+    thread.thread_id, agent, rollout_path, source, cwd, created_at_ms, updated_at_ms, title, preview, memory_mode,
+    archived, parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider,
+    recorded_mode, chosen_mode, missing, file_size,
+    job.status, job.worker_id, job.leased_at, job.lease_until, job.finished_at, job.retry_at, job.retry_remaining,
+    job.last_error, job.input_watermark, job.last_success_watermark, job.reopened,
+    output.source_updated_at AS output_watermark
+FROM threads AS thread
+LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
+LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
+ORDER BY updated_at_ms DESC, thread.thread_id DESC;
+
+-- get_ranked_output --
+-- What was extracted of a thread, without its texts, with its rank among all that may be selected.
+WITH ranked AS (
+    SELECT output.thread_id, row_number() OVER (
+        ORDER BY usage_count DESC, coalesce(last_usage, source_updated_at) DESC, source_updated_at DESC,
+            output.thread_id DESC
+    ) - 1 AS rank
+    FROM stage1_outputs AS output
+    JOIN threads AS thread ON thread.thread_id = output.thread_id
+    WHERE memory_mode = 'enabled'
+        AND (trim(raw_memory, char(32, 9, 10, 13)) <> '' OR trim(rollout_summary, char(32, 9, 10, 13)) <> '')
+        AND coalesce(last_usage, source_updated_at) >= :cutoff
+)
+SELECT
+    source_updated_at, generated_at, usage_count, last_usage,
+    trim(raw_memory, char(32, 9, 10, 13)) = '' AND trim(rollout_summary, char(32, 9, 10, 13)) = '' AS is_blank,
+    selected_for_phase2 AS selected, selected_for_phase2_source_updated_at AS selected_source_updated_at, ranked.rank
+FROM stage1_outputs AS output
+LEFT JOIN ranked ON ranked.thread_id = output.thread_id
+WHERE output.thread_id = :thread_id;
 
 -- get_job --
 -- One job with its lease, its retries and its watermarks.

@@ -173,7 +173,7 @@ def _claim(
         return UpToDate()
     if job and (refused := _refusal(job, watermark, now=now)):
         return refused
-    retries = _retries_left(job, watermark, stage=stage)
+    retries = retries_left(job, watermark, stage=stage)
     if retries <= 0 and job:
         reason = "the worker went silent until its lease ran out, as often as there were retries"
         execute(db, "exhaust_job", kind=STAGE1, job_key=key, token=job.ownership_token, reason=reason, now=now)
@@ -198,11 +198,11 @@ def _claim(
 
 def _refusal(job: Job, watermark: int, *, now: int) -> UpToDate | Running | RetryBackoff | RetryExhausted | None:
     """Why a job can't be taken; None: it can (or its last retry is to be spent)."""
-    if not job.reopened and job.last_success_watermark is not None and job.last_success_watermark >= watermark:
+    if is_done(job, watermark):
         return UpToDate()
     if leases.is_leased(job, now=now):
         return Running()
-    if _is_newer(job, watermark):
+    if is_newer(job, watermark):
         return None
     if job.retry_remaining <= 0:
         return RetryExhausted()
@@ -211,13 +211,19 @@ def _refusal(job: Job, watermark: int, *, now: int) -> UpToDate | Running | Retr
     return None
 
 
-def _is_newer(job: Job, watermark: int) -> bool:
+def is_done(job: Job, watermark: int) -> bool:
+    """Whether the thread was extracted up to here, with an output or without."""
+    return not job.reopened and job.last_success_watermark is not None and job.last_success_watermark >= watermark
+
+
+def is_newer(job: Job, watermark: int) -> bool:
     """Whether the thread moved on since the job was last taken: old failures don't count against new content."""
     return job.input_watermark is None or watermark > job.input_watermark
 
 
-def _retries_left(job: Job | None, watermark: int, *, stage: StageOne) -> int:
-    if job is None or _is_newer(job, watermark):
+def retries_left(job: Job | None, watermark: int, *, stage: StageOne) -> int:
+    """How often the job may be taken from now on; none of these is left to one whose last owner went silent."""
+    if job is None or is_newer(job, watermark):
         return stage.retries
     return job.retry_remaining - (1 if job.status == "running" else 0)  # its owner went silent: that costs one
 

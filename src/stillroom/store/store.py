@@ -14,7 +14,7 @@ from typing import Self
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
 from stillroom.spending import ModelCall, Usage
-from stillroom.store import consolidation, folders, leases, ledger, stage1, threads, usage
+from stillroom.store import consolidation, folders, leases, ledger, stage1, standings, threads, usage
 from stillroom.store.database import Database
 from stillroom.store.records import (
     Checkout,
@@ -34,6 +34,8 @@ from stillroom.store.records import (
     ThreadsLeft,
     Use,
 )
+from stillroom.store.rules import Question
+from stillroom.store.standings import Explanation, Standing
 from stillroom.store.texts import to_sql
 from stillroom.thread import FileStamp, MemoryMode, Thread
 
@@ -198,6 +200,16 @@ class Store:
                 cwd=cwd,
                 now_ms=self._clock.now_ms(),
             )
+
+    def standings(self, question: Question) -> list[Standing]:
+        """How every thread stands before such a pass, newest first: the rule that decides about it."""
+        with self._database.read() as db:
+            return standings.standings(db, question)
+
+    def explain(self, thread_id: str, question: Question) -> Explanation | None:
+        """Every rule about one thread before such a pass, in order. None: it is not known."""
+        with self._database.read() as db:
+            return standings.explain(db, thread_id, question)
 
     def try_claim_stage1(
         self, thread_id: str, *, worker_id: str, source_updated_at: int, stage: StageOne, max_running: int

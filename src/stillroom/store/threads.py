@@ -14,7 +14,7 @@ import msgspec
 
 from stillroom.store.consolidation import enqueue, is_selected
 from stillroom.store.sql import QUERIES, execute
-from stillroom.store.texts import columns, from_sql, to_sql, values
+from stillroom.store.texts import columns, from_sql, to_sql
 from stillroom.thread import FileStamp, MemoryMode, Thread
 
 
@@ -95,5 +95,9 @@ def _columns(thread: Thread, stamp: FileStamp) -> dict[str, object]:
 
 def read_thread(row: sqlite3.Row) -> Thread:
     """The thread in a row with its columns; others beside them are passed over."""
-    known = values(row)
-    return Thread(**{name: known[name] for name in Thread.__struct_fields__} | {"archived": bool(row["archived"])})
+    known = {name: row[name] for name in Thread.__struct_fields__}
+    for name, value in known.items():
+        if isinstance(value, bytes):
+            known[name] = from_sql(value)
+    known["archived"] = bool(known["archived"])
+    return Thread(**known)

@@ -1,0 +1,431 @@
+"""Why a thread is extracted, selected and kept, or is not: every rule as a value.
+
+The claim decides by an index and a few queries (`stage1.scan`, `stage1.claim_first`, `consolidation.select`), so that
+it stays quick among 100,000 threads. These rules say the same of one thread in words that a person can be shown; a test
+compares both on random stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from stillroom.config import Memories, StageOne
+from stillroom.store import leases
+from stillroom.store.records import Job
+from stillroom.store.stage1 import is_done, is_newer, retries_left
+
+_DAY = 24 * 3600
+_HOUR = 3600
+
+SOURCES = frozenset({"cli", "vscode", "atlas", "chatgpt", '{"custom":"atlas"}', '{"custom":"chatgpt"}'})
+"""How sessions with a person at the other end are started; the schema has the same list."""
+
+Verdict = Literal["passes", "refuses", "waits", "done", "not_reached"]
+"""`waits`: time, or another process, lifts it. `done`: nothing to do. `not_reached`: an earlier rule refuses."""
+
+ExtractionRule = Literal[
+    "enabled", "mode", "watermark", "missing", "archived", "preview", "memory_worker", "source", "current", "cwd",
+    "idle", "age", "scan_limit", "lease", "retries", "backoff", "cap",
+]  # fmt: skip
+SelectionRule = Literal["output", "remembered", "words", "used", "rank"]
+RetentionRule = Literal["kept"]
+
+State = Literal["extracted", "no_output", "next", "waiting", "running", "failed", "excluded"]
+"""How a thread stands. `next`: the next pass takes it."""
+
+
+Values = dict[str, str | int | bool | None]
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """The pass that the rules are asked for; without more than the settings, one that a hook starts."""
+
+    memories: Memories
+    stage: StageOne
+    now_ms: int
+    current_thread_id: str | None = None
+    cwd: str | None = None
+    backfill: bool = False
+    #: Takes the place of `max_rollouts_per_startup`.
+    max_threads: int | None = None
+
+    @property
+    def now(self) -> int:
+        return self.now_ms // 1000
+
+    @property
+    def cap(self) -> int | None:
+        """Threads that the pass may take; None: all."""
+        if self.max_threads is not None:
+            return self.max_threads
+        return None if self.backfill else self.memories.max_rollouts_per_startup
+
+
+class Output(NamedTuple):
+    """What was extracted of a thread, without its texts. Times in seconds."""
+
+    source_updated_at: int
+    generated_at: int
+    usage_count: int
+    last_usage: int | None
+    is_blank: bool
+    #: Whether the last successful consolidation drew on it, and on which version.
+    selected: bool
+    selected_source_updated_at: int | None
+    #: Among all that may be selected, from 0; None: it may not.
+    rank: int | None
+
+    @property
+    def last_used(self) -> int:
+        return self.source_updated_at if self.last_usage is None else self.last_usage
+
+
+class Facts(NamedTuple):
+    """What the database says of a thread, as far as a rule asks for it."""
+
+    thread_id: str
+    source: str
+    cwd: str
+    updated_at_ms: int
+    preview: str
+    recorded_mode: str
+    chosen_mode: str | None
+    archived: bool
+    missing: bool
+    job: Job | None
+    #: Up to which activity its output goes; None: there is none.
+    output_watermark: int | None
+    #: Newer threads that the scan looks at before it; None: it does not look at this one.
+    scanned_before: int | None = None
+    #: Newer threads that a pass takes before it; None: this one can't be taken.
+    claimed_before: int | None = None
+    #: Threads that other processes hold.
+    running: int = 0
+
+    @property
+    def watermark(self) -> int:
+        return self.updated_at_ms // 1000
+
+    @property
+    def mode(self) -> str:
+        return self.recorded_mode if self.chosen_mode is None else self.chosen_mode
+
+
+class Ruling(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rule says of one thread."""
+
+    rule: ExtractionRule | SelectionRule | RetentionRule
+    verdict: Verdict
+    #: What was compared, e.g. `{"idle_hours": 2, "min_rollout_idle_hours": 6}`. Times in seconds since 1970.
+    values: Values
+    #: The key of `config.toml` that would change it.
+    setting: str | None = None
+    #: The option of `stillroom run` that would.
+    option: str | None = None
+    #: When it lifts by itself, in seconds.
+    until: int | None = None
+
+
+class _Rule(NamedTuple):
+    """Apart, because a list of 20,000 threads asks for verdicts only."""
+
+    name: ExtractionRule
+    judge: Callable[[Facts, Question], Verdict]
+    #: What was compared, and when it lifts by itself.
+    tell: Callable[[Facts, Question], tuple[Values, int | None]]
+    setting: str | None = None
+    option: str | None = None
+
+
+def rule_on_extraction(facts: Facts, question: Question) -> Iterator[Ruling]:
+    """Every rule about extracting a thread, in order. The first that does not pass decides."""
+    for rule in EXTRACTION:
+        yield _ruled(rule, rule.judge(facts, question), facts, question)
+
+
+def deciding(facts: Facts, question: Question) -> Ruling | None:
+    """The first ruling on extraction that does not let the thread pass; None: all do."""
+    for rule in EXTRACTION:
+        if (verdict := rule.judge(facts, question)) != "passes":
+            return _ruled(rule, verdict, facts, question)
+    return None
+
+
+def is_scanned(facts: Facts, question: Question) -> bool:
+    """Whether the scan looks at the thread, if its limit lets it."""
+    return _pass(_SCANNED, facts, question)
+
+
+def is_claimable(facts: Facts, question: Question) -> bool:
+    """Whether a pass takes a thread that the scan looks at, if its cap lets it."""
+    return _pass(_CLAIMED, facts, question)
+
+
+def state_of(decided: Ruling | None, *, has_output: bool) -> State:
+    """How a thread stands of which this ruling decided."""
+    if decided is None:
+        return "next"
+    match decided.rule:
+        case "watermark":
+            return "extracted" if has_output else "no_output"
+        case "idle" | "cap":
+            return "waiting"
+        case "lease":
+            return "running"
+        case "backoff" | "retries":
+            return "failed"
+        case _:
+            return "excluded"
+
+
+def rule_on_selection(facts: Facts, output: Output | None, question: Question) -> Iterator[Ruling]:
+    """Every rule about consolidating what was extracted, in order. The first that does not pass decides."""
+    memories = question.memories
+    if output is None:
+        done = facts.job is not None and facts.job.status == "done"
+        yield Ruling(rule="output", verdict="refuses", values={"extracted": done})
+        return
+    yield Ruling(rule="output", verdict="passes", values={"generated_at": output.generated_at})
+    verdict: Verdict = "passes" if facts.mode == "enabled" else "refuses"
+    yield Ruling(rule="remembered", verdict=verdict, values={"mode": facts.mode})
+    yield Ruling(rule="words", verdict="refuses" if output.is_blank else "passes", values={})
+    yield Ruling(
+        rule="used",
+        verdict="passes" if output.last_used >= cutoff(question) else "refuses",
+        values={
+            "usage_count": output.usage_count,
+            "last_used": output.last_used,
+            "max_unused_days": memories.max_unused_days,
+        },
+        setting="memories.max_unused_days",
+    )
+    limit = memories.max_raw_memories_for_consolidation
+    verdict = "not_reached" if output.rank is None else "passes" if output.rank < limit else "refuses"
+    yield Ruling(
+        rule="rank",
+        verdict=verdict,
+        values={
+            "rank": None if output.rank is None else output.rank + 1,
+            "max_raw_memories_for_consolidation": limit,
+            "in_folder": output.selected,
+            "in_folder_as_extracted": output.selected_source_updated_at == output.source_updated_at,
+        },
+        setting="memories.max_raw_memories_for_consolidation",
+    )
+
+
+def rule_on_retention(output: Output, question: Question) -> Ruling:
+    """Whether a pass removes what was extracted. `waits`: it does once no memory file rests on it."""
+    unused = output.last_used < cutoff(question)
+    return Ruling(
+        rule="kept",
+        verdict="passes" if not unused else "waits" if output.selected else "refuses",
+        values={
+            "last_used": output.last_used,
+            "max_unused_days": question.memories.max_unused_days,
+            "in_folder": output.selected,
+        },
+        setting="memories.max_unused_days",
+        until=None if unused else output.last_used + max(question.memories.max_unused_days, 0) * _DAY,
+    )
+
+
+def cutoff(question: Question) -> int:
+    """Whoever was not used since this second was unused for too long."""
+    return question.now - max(question.memories.max_unused_days, 0) * _DAY
+
+
+def _pass(rules: tuple[_Rule, ...], facts: Facts, question: Question) -> bool:
+    return all(rule.judge(facts, question) == "passes" for rule in rules)
+
+
+def _ruled(rule: _Rule, verdict: Verdict, facts: Facts, question: Question) -> Ruling:
+    values, until = rule.tell(facts, question)
+    return Ruling(
+        rule=rule.name,
+        verdict=verdict,
+        values=values,
+        setting=rule.setting,
+        option=rule.option,
+        until=until if verdict == "waits" else None,
+    )
+
+
+def _watermark(facts: Facts, question: Question) -> Verdict:
+    job, output = facts.job, facts.output_watermark
+    if job is not None and (job.reopened or is_done(job, facts.watermark)):
+        return "passes" if job.reopened else "done"
+    return "passes" if output is None or output < facts.watermark else "done"
+
+
+def _tell_watermark(facts: Facts, question: Question) -> tuple[Values, int | None]:
+    job = facts.job
+    values: Values = {
+        "updated_at": facts.watermark,
+        "extracted_up_to": job.last_success_watermark if job else facts.output_watermark,
+        "reopened": job is not None and job.reopened,
+    }
+    return values, None
+
+
+def _memory_worker(facts: Facts, question: Question) -> Verdict:
+    return "refuses" if "internal" in facts.source or "memory_consolidation" in facts.source else "passes"
+
+
+def _cwd(facts: Facts, question: Question) -> Verdict:
+    if question.cwd is None:
+        return "passes"
+    asked = question.cwd.rstrip("/")
+    return "passes" if facts.cwd == asked or facts.cwd.startswith(asked + "/") else "refuses"
+
+
+def _idle_ms(question: Question) -> int:
+    return max(question.memories.min_rollout_idle_hours, 0) * _HOUR * 1000
+
+
+def _idle(facts: Facts, question: Question) -> Verdict:
+    return "passes" if facts.updated_at_ms <= question.now_ms - _idle_ms(question) else "waits"
+
+
+def _tell_idle(facts: Facts, question: Question) -> tuple[Values, int | None]:
+    hours = question.memories.min_rollout_idle_hours
+    # Rounded up: at that very second it is over.
+    until = -(-(facts.updated_at_ms + _idle_ms(question)) // 1000)
+    return {"updated_at": facts.watermark, "min_rollout_idle_hours": hours}, until
+
+
+def _age(facts: Facts, question: Question) -> Verdict:
+    days = max(question.memories.max_rollout_age_days, 0)
+    return "passes" if question.backfill or facts.updated_at_ms >= question.now_ms - days * _DAY * 1000 else "refuses"
+
+
+def _scan_limit(facts: Facts, question: Question) -> Verdict:
+    limit, before = question.stage.thread_scan_limit, facts.scanned_before
+    if before is None:
+        return "not_reached"
+    return "passes" if limit > 0 and (question.backfill or before < limit) else "refuses"
+
+
+def _lease(facts: Facts, question: Question) -> Verdict:
+    return "waits" if facts.job is not None and leases.is_leased(facts.job, now=question.now) else "passes"
+
+
+def _tell_lease(facts: Facts, question: Question) -> tuple[Values, int | None]:
+    if (job := facts.job) is None:
+        return {"worker": None}, None
+    return {"worker": job.worker_id, "lease_until": job.lease_until}, job.lease_until
+
+
+def _retries(facts: Facts, question: Question) -> Verdict:
+    return "passes" if retries_left(facts.job, facts.watermark, stage=question.stage) > 0 else "refuses"
+
+
+def _tell_retries(facts: Facts, question: Question) -> tuple[Values, int | None]:
+    left = max(retries_left(facts.job, facts.watermark, stage=question.stage), 0)
+    return {"retries_left": left, "last_error": facts.job.last_error if facts.job else None}, None
+
+
+def _backoff(facts: Facts, question: Question) -> Verdict:
+    job = facts.job
+    # New activity lifts the pause after a failure.
+    if job is None or is_newer(job, facts.watermark) or not leases.is_paused(job, now=question.now):
+        return "passes"
+    return "waits"
+
+
+def _tell_backoff(facts: Facts, question: Question) -> tuple[Values, int | None]:
+    if (job := facts.job) is None:
+        return {"retry_at": None}, None
+    return {"retry_at": job.retry_at, "last_error": job.last_error}, job.retry_at
+
+
+def _cap(facts: Facts, question: Question) -> Verdict:
+    cap, before = question.cap, facts.claimed_before
+    if before is None:
+        return "not_reached"
+    return "passes" if cap is None or before < cap - facts.running else "waits"
+
+
+def _tell_cap(facts: Facts, question: Question) -> tuple[Values, int | None]:
+    values: Values = {"newer_threads": facts.claimed_before, "running": facts.running}
+    return {**values, "max_rollouts_per_startup": question.cap}, None
+
+
+EXTRACTION: tuple[_Rule, ...] = (
+    _Rule(
+        "enabled",
+        lambda facts, question: "passes" if question.memories.enabled else "refuses",
+        lambda facts, question: ({"enabled": question.memories.enabled}, None),
+        setting="memories.enabled",
+    ),
+    _Rule(
+        "mode",
+        lambda facts, question: "passes" if facts.mode == "enabled" else "refuses",
+        lambda facts, question: ({"recorded": facts.recorded_mode, "chosen": facts.chosen_mode}, None),
+    ),
+    # What is done is done, whatever would refuse it today.
+    _Rule("watermark", _watermark, _tell_watermark, option="--upgrade"),
+    _Rule(
+        "missing",
+        lambda facts, question: "refuses" if facts.missing else "passes",
+        lambda facts, question: ({"missing": facts.missing}, None),
+    ),
+    _Rule(
+        "archived",
+        lambda facts, question: "refuses" if facts.archived else "passes",
+        lambda facts, question: ({"archived": facts.archived}, None),
+    ),
+    _Rule(
+        "preview",
+        lambda facts, question: "passes" if facts.preview else "refuses",
+        lambda facts, question: ({"has_words": bool(facts.preview)}, None),
+    ),
+    _Rule("memory_worker", _memory_worker, lambda facts, question: ({"source": facts.source}, None)),
+    _Rule(
+        "source",
+        lambda facts, question: "passes" if facts.source in SOURCES else "refuses",
+        lambda facts, question: ({"source": facts.source}, None),
+    ),
+    _Rule(
+        "current",
+        lambda facts, question: "waits" if facts.thread_id == question.current_thread_id else "passes",
+        lambda facts, question: ({"current_thread_id": question.current_thread_id}, None),
+    ),
+    _Rule("cwd", _cwd, lambda facts, question: ({"cwd": facts.cwd, "asked": question.cwd}, None), option="--cwd"),
+    _Rule("idle", _idle, _tell_idle, setting="memories.min_rollout_idle_hours"),
+    _Rule(
+        "age",
+        _age,
+        lambda facts, question: (
+            {"updated_at": facts.watermark, "max_rollout_age_days": question.memories.max_rollout_age_days},
+            None,
+        ),
+        setting="memories.max_rollout_age_days",
+        option="--backfill",
+    ),
+    _Rule(
+        "scan_limit",
+        _scan_limit,
+        lambda facts, question: (
+            {"newer_threads": facts.scanned_before, "thread_scan_limit": question.stage.thread_scan_limit},
+            None,
+        ),
+        option="--backfill",
+    ),
+    _Rule("lease", _lease, _tell_lease),
+    _Rule("retries", _retries, _tell_retries),
+    _Rule("backoff", _backoff, _tell_backoff),
+    _Rule("cap", _cap, _tell_cap, setting="memories.max_rollouts_per_startup", option="--backfill"),
+)
+"""The rules about extracting a thread, in the order in which they are told."""
+
+#: What the scan asks of a thread, ahead of its limit; and what a claim asks then, ahead of its cap.
+_SCANNED = tuple(
+    rule
+    for rule in EXTRACTION
+    if rule.name in {"mode", "missing", "archived", "preview", "source", "current", "cwd", "idle", "age"}
+)
+_CLAIMED = tuple(rule for rule in EXTRACTION if rule.name in {"watermark", "scan_limit", "lease", "retries", "backoff"})

@@ -1,0 +1,150 @@
+"""How threads stand: each with the rule that decides about it, or one of them with every rule.
+
+All functions run inside a transaction of the caller.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import msgspec
+
+from stillroom.store import leases
+from stillroom.store.leases import STAGE1
+from stillroom.store.records import Job
+from stillroom.store.rules import (
+    Facts,
+    Output,
+    Question,
+    Ruling,
+    State,
+    cutoff,
+    deciding,
+    is_claimable,
+    is_scanned,
+    rule_on_extraction,
+    rule_on_retention,
+    rule_on_selection,
+    state_of,
+)
+from stillroom.store.sql import execute
+from stillroom.store.texts import from_sql, to_sql
+from stillroom.store.threads import read_thread
+from stillroom.thread import Thread
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread, and how it stands."""
+
+    thread: Thread
+    #: Of its file, when it was last seen.
+    size_bytes: int
+    #: Its file was gone at the last scan.
+    missing: bool
+    state: State
+    #: The rule that decided; None: the next pass takes it.
+    decided: Ruling | None
+    has_output: bool
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Every rule about a thread, in order."""
+
+    standing: Standing
+    extraction: tuple[Ruling, ...]
+    selection: tuple[Ruling, ...]
+    #: None: there is nothing to keep.
+    retention: Ruling | None
+
+    @property
+    def selected(self) -> bool:
+        """Whether the next consolidation rests on it."""
+        return all(ruling.verdict == "passes" for ruling in self.selection)
+
+
+def standings(db: sqlite3.Connection, question: Question) -> list[Standing]:
+    """Of all threads, newest first."""
+    return [_standing(row, facts, question) for row, facts in _walk(db, question)]
+
+
+def explain(db: sqlite3.Connection, thread_id: str, question: Question) -> Explanation | None:
+    """Every rule about one thread; None: it is not known."""
+    found = next(((row, facts) for row, facts in _walk(db, question) if facts.thread_id == thread_id), None)
+    if found is None:
+        return None
+    row, facts = found
+    output = _output(db, thread_id, question)
+    return Explanation(
+        standing=_standing(row, facts, question),
+        extraction=tuple(rule_on_extraction(facts, question)),
+        selection=tuple(rule_on_selection(facts, output, question)),
+        retention=rule_on_retention(output, question) if output else None,
+    )
+
+
+def _walk(db: sqlite3.Connection, question: Question) -> Iterator[tuple[sqlite3.Row, Facts]]:
+    """Every thread, newest first as the claim goes, with how many newer ones come before it in the claim."""
+    running = leases.count_leased(db, STAGE1, now=question.now)
+    scanned = claimed = 0
+    for row in execute(db, "list_standings"):
+        facts = _facts(row, running)
+        if is_scanned(facts, question):
+            facts = facts._replace(scanned_before=scanned)
+            scanned += 1
+            if is_claimable(facts, question):
+                facts = facts._replace(claimed_before=claimed)
+                claimed += 1
+        yield row, facts
+
+
+def _facts(row: sqlite3.Row, running: int) -> Facts:
+    return Facts(
+        thread_id=from_sql(row["thread_id"]),
+        source=from_sql(row["source"]),
+        cwd=from_sql(row["cwd"]),
+        updated_at_ms=row["updated_at_ms"],
+        preview=row["preview"],
+        recorded_mode=row["recorded_mode"],
+        chosen_mode=row["chosen_mode"],
+        archived=bool(row["archived"]),
+        missing=bool(row["missing"]),
+        job=_job(row) if row["status"] is not None else None,
+        output_watermark=row["output_watermark"],
+        running=running,
+    )
+
+
+def _job(row: sqlite3.Row) -> Job:
+    return Job(
+        status=row["status"],
+        retry_remaining=row["retry_remaining"],
+        worker_id=row["worker_id"],
+        leased_at=row["leased_at"],
+        lease_until=row["lease_until"],
+        finished_at=row["finished_at"],
+        retry_at=row["retry_at"],
+        last_error=row["last_error"],
+        input_watermark=row["input_watermark"],
+        last_success_watermark=row["last_success_watermark"],
+        reopened=bool(row["reopened"]),
+    )
+
+
+def _standing(row: sqlite3.Row, facts: Facts, question: Question) -> Standing:
+    decided, has_output = deciding(facts, question), facts.output_watermark is not None
+    return Standing(
+        thread=read_thread(row),
+        size_bytes=row["file_size"],
+        missing=facts.missing,
+        state=state_of(decided, has_output=has_output),
+        decided=decided,
+        has_output=has_output,
+    )
+
+
+def _output(db: sqlite3.Connection, thread_id: str, question: Question) -> Output | None:
+    row = execute(db, "get_ranked_output", thread_id=to_sql(thread_id), cutoff=cutoff(question)).fetchone()
+    if row is None:
+        return None
+    return Output(**{**dict(row), "is_blank": bool(row["is_blank"]), "selected": bool(row["selected"])})

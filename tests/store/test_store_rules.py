@@ -1,0 +1,223 @@
+"""What the rules say of a thread is what the claim, the count of what is left, and the selection do."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from store_samples import DAY, DRAFT, HOUR, MEMORIES, NOW, ONE, STAMP, consolidate, extract, save, thread
+
+from stillroom.clock import FixedClock
+from stillroom.config import Memories
+from stillroom.store import Question, Stage1Claim, Stage1Draft, Standing, Store
+from stillroom.store.rules import EXTRACTION, SOURCES, ExtractionRule
+from stillroom.thread import MemoryMode, Thread
+
+AGES = (0, HOUR, 6 * HOUR - 1, 6 * HOUR, DAY, 10 * DAY, 10 * DAY + 1, 40 * DAY)
+
+
+def question(clock: FixedClock, **changes: object) -> Question:
+    asked = Question(memories=MEMORIES, stage=ONE, now_ms=clock.now_ms())
+    return msgspec.structs.replace(asked, **changes)
+
+
+def decided(store: Store, clock: FixedClock, **changes: object) -> dict[str, tuple[str, str | None]]:
+    return {
+        each.thread.thread_id: (each.state, each.decided.rule if each.decided else None)
+        for each in store.standings(question(clock, **changes))
+    }
+
+
+def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
+    """Threads of every kind, with jobs in every state, under a clock that may have been set back."""
+    modes: list[MemoryMode] = ["enabled"] * 9 + ["disabled", "polluted"]
+    others = ["exec", '{"subagent":"review"}', '{"internal":"memory_consolidation"}', "unknown"]
+    for number in range(luck.randint(1, 14)):
+        save(
+            store,
+            msgspec.structs.replace(
+                thread(
+                    f"t{number}",
+                    updated_at=clock.now() - luck.choice([*AGES, *range(DAY, DAY + 9)]),
+                    source=luck.choice(sorted(SOURCES) if luck.random() < 0.8 else others),
+                    preview="" if luck.random() < 0.1 else "hello",
+                    mode=luck.choice(modes),
+                    archived=luck.random() < 0.1,
+                ),
+                cwd=luck.choice(["/repo", "/repo", "/repo/deep", "/repository", "/"]),
+            ),
+        )
+    for known in store.threads():
+        delay, behind = luck.choice([0, HOUR]), luck.choice([0, 0, 1])
+        ends = luck.choice([["fail"], ["fail", "finish", "nothing", "release", "silence"]])
+        for _ in range(luck.choice([0, 0, 1, 2, 3])):
+            taken = store.try_claim_stage1(
+                known.thread_id,
+                worker_id="w",
+                source_updated_at=known.updated_at - behind,
+                stage=ONE,
+                max_running=100,
+            )
+            if not isinstance(taken, Stage1Claim):
+                break
+            end = luck.choice(ends)
+            if end == "fail":
+                store.fail_stage1(taken, reason="no", retry_delay_seconds=delay)
+            elif end == "release":
+                store.release_stage1(taken)
+            elif end != "silence":
+                store.finish_stage1(taken, DRAFT if end == "finish" else None, engine="offline")
+        if luck.random() < 0.1:
+            store.set_memory_mode(known.thread_id, luck.choice(modes))
+    if luck.random() < 0.2:
+        store.reopen_offline()
+    if luck.random() < 0.2:
+        store.forget_missing("codex", [known.rollout_path for known in store.threads() if luck.random() < 0.7])
+    clock.advance(seconds=luck.choice([0, 1, HOUR, HOUR + 1, -HOUR, -3 * HOUR, 2 * DAY]))
+
+
+@given(seed=st.integers(0, 2**32), backfill=st.booleans(), cap=st.integers(1, 4), limit=st.integers(0, 6))
+def test_the_rules_say_of_every_thread_what_the_claim_does(seed: int, backfill: bool, cap: int, limit: int) -> None:
+    clock, luck = FixedClock(NOW * 1000), random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "s", clock=clock) as store:
+        random_store(store, clock, luck)
+        memories = Memories(max_rollouts_per_startup=cap, min_rollout_idle_hours=6, max_rollout_age_days=10)
+        stage = msgspec.structs.replace(ONE, thread_scan_limit=limit)
+        current, cwd = luck.choice([None, "t0"]), luck.choice([None, "/repo", "/repo/", "/"])
+        asked = {"current_thread_id": current, "memories": memories, "backfill": backfill, "cwd": cwd}
+        told = store.standings(question(clock, stage=stage, **asked))
+        everything = store.standings(question(clock, **asked))
+        explained = [store.explain(each.thread.thread_id, question(clock, stage=stage, **asked)) for each in told]
+        left = store.count_left(**asked)
+        claims = store.claim_stage1(worker_id="w", stage=stage, max_claims=100 if backfill else cap, **asked)
+    taken = [each.thread.thread_id for each in told if each.state == "next"]
+    assert taken == [claim.thread_id for claim in claims]
+    assert [each.standing for each in explained if each] == told
+    for each in explained:
+        assert each is not None
+        assert [ruling.rule for ruling in each.extraction] == list(get_args(ExtractionRule))
+        assert each.standing.decided == next((r for r in each.extraction if r.verdict != "passes"), None)
+    assert msgspec.to_builtins(left) == counted(everything, cwd)
+
+
+def counted(standings: list[Standing], cwd: str | None) -> dict[str, int]:
+    """The rules' reasons by the names that the report of a pass has for them."""
+    names = {
+        "idle": "not_idle",
+        "age": "too_old",
+        "cap": "waiting",
+        "lease": "running",
+        "backoff": "retry_later",
+        "retries": "given_up",
+        "current": "current",
+        "mode": "switched_off",
+        "archived": "archived",
+        **dict.fromkeys(("preview", "memory_worker", "source"), "not_interactive"),
+    }
+    asked = cwd and cwd.rstrip("/")
+    inside = [s for s in standings if asked is None or f"{s.thread.cwd}/".startswith(f"{asked}/")]
+    reasons = Counter(names.get(each.decided.rule) if each.decided else "waiting" for each in inside)
+    return {name: reasons[name] for name in dict.fromkeys([*names.values(), "waiting"])}
+
+
+def test_each_rule_decides_about_a_thread_that_it_alone_refuses(store: Store, clock: FixedClock) -> None:
+    at = clock.now() - DAY
+    save(
+        store,
+        thread("off", mode="disabled"),
+        thread("put-away", archived=True),
+        thread("silent", preview=""),
+        thread("worker", source='{"internal":"memory_consolidation"}'),
+        thread("script", source="exec"),
+        thread("me"),
+        thread("busy", updated_at=NOW - HOUR),
+        thread("old", updated_at=NOW - 11 * DAY),
+        thread("first", updated_at=at + 3),
+        thread("second", updated_at=at + 2),
+    )
+    extract(store, "done")
+    extract(store, "dull", draft=None)
+    save(store, thread("gone"), thread("held", updated_at=at - 1), thread("broken", updated_at=at - 2))
+    store.forget_missing("codex", [t.rollout_path for t in store.threads() if t.thread_id != "gone"])
+    hopeless = thread("hopeless", updated_at=at - 3)
+    save(store, hopeless)
+    for _ in range(3):
+        taken = store.try_claim_stage1("hopeless", worker_id="w", source_updated_at=at - 3, stage=ONE, max_running=9)
+        assert isinstance(taken, Stage1Claim)
+        store.fail_stage1(taken, reason="no", retry_delay_seconds=0)
+    for name in ("held", "broken"):
+        taken = store.try_claim_stage1(name, worker_id="w", source_updated_at=at - 1, stage=ONE, max_running=9)
+        assert isinstance(taken, Stage1Claim)
+        if name == "broken":
+            store.fail_stage1(taken, reason="no", retry_delay_seconds=HOUR)
+    assert decided(store, clock, current_thread_id="me") == {
+        "off": ("excluded", "mode"),
+        "put-away": ("excluded", "archived"),
+        "silent": ("excluded", "preview"),
+        "worker": ("excluded", "memory_worker"),
+        "script": ("excluded", "source"),
+        "me": ("excluded", "current"),
+        "busy": ("waiting", "idle"),
+        "old": ("excluded", "age"),
+        "gone": ("excluded", "missing"),
+        "done": ("extracted", "watermark"),
+        "dull": ("no_output", "watermark"),
+        # Of the two that a pass takes another process has one.
+        "held": ("running", "lease"),
+        "broken": ("failed", "backoff"),
+        "hopeless": ("failed", "retries"),
+        "first": ("next", None),
+        "second": ("waiting", "cap"),
+    }
+    (waiting,) = (each.decided for each in store.standings(question(clock)) if each.thread.thread_id == "busy")
+    assert waiting is not None and (waiting.until, waiting.setting) == (
+        NOW + 5 * HOUR,
+        "memories.min_rollout_idle_hours",
+    )
+    assert decided(store, clock, backfill=True)["old"] == ("next", None)
+    few = msgspec.structs.replace(ONE, thread_scan_limit=1)
+    scanned = decided(store, clock, stage=few)
+    assert (scanned["first"], scanned["second"]) == (("next", None), ("excluded", "scan_limit"))
+    assert decided(store, clock, cwd="/elsewhere")["first"] == ("excluded", "cwd")
+    assert decided(store, clock, memories=Memories(enabled=False))["first"] == ("excluded", "enabled")
+    assert [rule.name for rule in EXTRACTION] == list(get_args(ExtractionRule))
+    assert store.explain("nobody", question(clock)) is None
+
+
+@given(seed=st.integers(0, 2**32), limit=st.integers(1, 3))
+def test_the_rules_say_of_every_output_what_the_selection_and_the_pruning_do(seed: int, limit: int) -> None:
+    clock, luck = FixedClock(NOW * 1000), random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "s", clock=clock) as store:
+        names = [f"t{number}" for number in range(luck.randint(1, 6))]
+        for name in names:
+            texts = luck.choice(["raw", "raw", " \n"])
+            draft = luck.choice([Stage1Draft(raw_memory=texts, rollout_summary=texts)] * 3 + [None])
+            extract(store, name, at=NOW - luck.choice([DAY, 29 * DAY, 30 * DAY, 31 * DAY]), draft=draft)
+            store.record_usage([name] * luck.randint(0, 2))
+        if luck.random() < 0.5:
+            consolidate(store, clock)
+        store.set_memory_mode(luck.choice(names), luck.choice(["enabled", "disabled"]))
+        clock.advance(seconds=luck.choice([0, DAY, 30 * DAY, 31 * DAY]))
+        asked = question(clock, memories=Memories(max_raw_memories_for_consolidation=limit))
+        explained = {name: store.explain(name, asked) for name in names}
+        selected = {o.thread_id for o in store.select_inputs(limit=limit, max_unused_days=30).selected}
+        store.prune_stage1(max_unused_days=30, limit=100)
+        kept = {each.thread.thread_id for each in store.standings(asked) if each.has_output}
+    assert {name for name, each in explained.items() if each and each.selected} == selected
+    assert {
+        name for name, each in explained.items() if each and each.retention and each.retention.verdict != "refuses"
+    } == kept
+
+
+def test_a_rule_reads_what_was_saved_whatever_bytes_it_has(store: Store, clock: FixedClock) -> None:
+    odd = Thread(**{**msgspec.structs.asdict(thread("odd")), "cwd": "/caf\udce9", "thread_id": "odd\udce9"})
+    store.save_threads([(odd, STAMP)])
+    (standing,) = store.standings(question(clock))
+    assert (standing.thread, standing.state) == (odd, "next")
+    assert store.explain("odd\udce9", question(clock)) is not None
