@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, BinaryIO, cast
+
+import msgspec
 
 from stillroom.config import READING, Reading
 
@@ -15,6 +17,18 @@ if TYPE_CHECKING:
 def open_chunks(chunks: Generator[bytes, None, None], *, reading: Reading = READING) -> BinaryIO:
     """A file with the text that `chunks` yields. They are asked for one by one, and closed with the file."""
     return io.BufferedReader(cast("io.RawIOBase", _Chunks(chunks)), reading.batch_bytes)
+
+
+def enclosed(name: str, data: Iterable[bytes], message: msgspec.Struct) -> Generator[bytes, None, None]:
+    """The line `{NAME: data, "message": message}` in pieces, for `data` that is JSON of the store's.
+
+    It is passed on as it is. What the reader knows comes last, so that nothing in `data` can take its place.
+    """
+    yield b'{"%s":' % name.encode()
+    for piece in data:
+        # In JSON a newline can only stand between two tokens.
+        yield piece.replace(b"\n", b" ")
+    yield b',"message":%s}\n' % msgspec.json.encode(message)
 
 
 class _Chunks(io.RawIOBase):

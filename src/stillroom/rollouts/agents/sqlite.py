@@ -42,6 +42,18 @@ def columns(db: sqlite3.Connection, table: str) -> frozenset[str]:
     )
 
 
+def quoted(name: str) -> str:
+    """A name of a table or column, of whatever letters, as it stands in a statement."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def pieces(db: sqlite3.Connection, table: str, column: str, rowid: int, size: int) -> Iterator[bytes]:
+    """A text or blob of any length, at constant memory."""
+    with db.blobopen(table, column, rowid, readonly=True) as blob:
+        while piece := blob.read(size):
+            yield piece
+
+
 def _looks(path: Path) -> tuple[int, int]:
     status = os.stat(path)  # noqa: PTH116
     return status.st_size, status.st_mtime_ns

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from stillroom.config import READING, Reading
+from stillroom.rollouts.agents.chunks import enclosed
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.opencode.session import (
     Message,
@@ -18,10 +19,9 @@ from stillroom.rollouts.agents.opencode.session import (
     Stored,
     decoded,
     is_undone,
-    line,
     message_of,
 )
-from stillroom.rollouts.agents.sqlite import columns, opened
+from stillroom.rollouts.agents.sqlite import columns, opened, pieces
 from stillroom.thread import FileStamp
 
 _SESSION = {
@@ -128,13 +128,13 @@ def _v1(db: sqlite3.Connection, session: Session, size: int) -> Generator[bytes,
     origin = _has_origin(db, session)
     for rowid, message_id in db.execute(_MESSAGES, (session.id,)):
         try:
-            stored = _stored.decode(next(_pieces(db, "message", rowid, _MAX_MESSAGE_BYTES), b""))
+            stored = _stored.decode(next(pieces(db, "message", "data", rowid, _MAX_MESSAGE_BYTES), b""))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             stored = Stored()  # whoever spoke: its parts are counted, and nothing is made of them
         name = _text(message_id) or ""
         message = message_of(stored, session, message_id=name, origin=origin)
         for (part,) in db.execute(_PARTS, (name,)):
-            yield from line("part", _pieces(db, "part", part, size), message)
+            yield from enclosed("part", pieces(db, "part", "data", part, size), message)
 
 
 def _has_origin(db: sqlite3.Connection, session: Session) -> bool:
@@ -156,14 +156,7 @@ def _v2(db: sqlite3.Connection, session: Session, size: int) -> Generator[bytes,
             cwd=text_of(session.directory) or None,
             undone=is_undone(session, name),
         )
-        yield from line("row", _pieces(db, "session_message", rowid, size), message)
-
-
-def _pieces(db: sqlite3.Connection, table: str, rowid: int, size: int) -> Iterator[bytes]:
-    """The `data` of a row, of any length, at constant memory."""
-    with db.blobopen(table, "data", rowid, readonly=True) as blob:
-        while piece := blob.read(size):
-            yield piece
+        yield from enclosed("row", pieces(db, "session_message", "data", rowid, size), message)
 
 
 def _text(value: object) -> str | None:

@@ -9,7 +9,8 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.opencode.session import Session, Stored, line, message_of
+from stillroom.rollouts.agents.chunks import enclosed
+from stillroom.rollouts.agents.opencode.session import Session, Stored, message_of
 from stillroom.rollouts.lines import open_stored
 from stillroom.thread import FileStamp
 
@@ -50,7 +51,7 @@ def lines(path: Path, session: Session, *, reading: Reading = READING) -> Genera
             stored = Stored()  # whoever spoke: its parts are counted, and nothing is made of them
         message = message_of(stored, session, message_id=file.stem, origin=origin)
         for part in _files(_parts(path, file.stem)):
-            yield from line("part", _pieces(part, reading), message)
+            yield from enclosed("part", _pieces(part, reading), message)
 
 
 def _has_origin(path: Path, session: Session) -> bool:

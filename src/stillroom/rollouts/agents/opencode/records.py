@@ -61,7 +61,7 @@ _line = msgspec.json.Decoder(_Line)
 
 
 class Records(LineDecoder):
-    """Decodes the lines that `session.line` writes. In a session `of_agent` the prompts are another agent's."""
+    """Decodes the lines of either store. In a session `of_agent` the prompts are another agent's."""
 
     def __init__(
         self, stats: ReadStats, *, of_agent: bool = False, quoted: bool = False, reading: Reading = READING

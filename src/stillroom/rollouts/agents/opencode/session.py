@@ -1,14 +1,12 @@
 """What OpenCode knows of a session, in either of its stores, and the lines that its talk is read as.
 
 A line is `{"part":…,"message":…}` for a part of a message (up to 1.18), `{"row":…,"message":…}` for a whole message
-of the newer rows. The client's JSON comes first and is passed on as it is; the message's own fields come last, so that
-nothing in the former can take their place.
+of the newer rows (`chunks.enclosed`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable
 from typing import Any
 
 import msgspec
@@ -114,15 +112,6 @@ def is_undone(session: Session, message_id: str) -> bool:
         return False
     first = session.revert.message_id
     return message_id > first or (message_id == first and not session.revert.part_id)
-
-
-def line(name: str, data: Iterable[bytes], message: Message) -> Generator[bytes, None, None]:
-    """The line of a part or a row, in pieces."""
-    yield b'{"%s":' % name.encode()
-    for piece in data:
-        # In JSON a newline can only stand between two tokens.
-        yield piece.replace(b"\n", b" ")
-    yield b',"message":%s}\n' % msgspec.json.encode(message)
 
 
 def decoded(text: object) -> Any:
