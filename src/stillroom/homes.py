@@ -19,6 +19,7 @@ Format = Literal[
     "aider",
     "letta-code",
     "stillroom",
+    "openai-agents",
 ]
 """How sessions are stored; also the `agent` of their threads."""
 
@@ -86,6 +87,8 @@ def _path(text: str) -> Path:
     return Path(text).expanduser()
 
 
+_ANYWHERE = Home(None, lambda _: ())
+
 HOMES: Mapping[Format, Home] = MappingProxyType(
     {
         "codex": Home("CODEX_HOME", lambda environ: (codex_home(environ),)),
@@ -99,6 +102,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "letta-code": Home("LETTA_LOCAL_BACKEND_DIR", _letta),
         # What was recorded or ingested here. Its place is the home in use, whatever names that: settings add it.
         "stillroom": Home("STILLROOM_HOME", lambda _: ()),
+        "openai-agents": _ANYWHERE,
     }
 )
 """By format, all of them."""

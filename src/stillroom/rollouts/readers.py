@@ -15,6 +15,7 @@ from stillroom.rollouts.agents.codex import reader as codex
 from stillroom.rollouts.agents.copilot import reader as copilot
 from stillroom.rollouts.agents.gemini import reader as gemini
 from stillroom.rollouts.agents.letta_code import reader as letta_code
+from stillroom.rollouts.agents.openai_agents import reader as openai_agents
 from stillroom.rollouts.agents.opencode import reader as opencode
 from stillroom.rollouts.agents.pi import reader as pi
 from stillroom.rollouts.agents.qwen import reader as qwen
@@ -49,7 +50,19 @@ class Reader(Protocol):
 READERS: Mapping[str, Reader] = MappingProxyType(
     {
         reader.AGENT: reader
-        for reader in (codex, claude_code, opencode, gemini, qwen, copilot, pi, aider, letta_code, stillroom)
+        for reader in (
+            codex,
+            claude_code,
+            opencode,
+            gemini,
+            qwen,
+            copilot,
+            pi,
+            aider,
+            letta_code,
+            stillroom,
+            openai_agents,
+        )
     }
 )
 """By agent."""

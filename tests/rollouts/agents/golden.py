@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,11 @@ def describe(reader: Reader, home: Path) -> str:
     found = [each for each in reader.discover(home, {}, max_line_bytes=LIMIT) if isinstance(each, Found)]
     threads = sorted((each.thread for each in found), key=lambda thread: thread.thread_id)
     return "\n".join(line for thread in threads for line in _thread(reader, thread, home))
+
+
+def placeless(described: str) -> str:
+    """The same without the part of a thread's id that depends on where the home is."""
+    return re.sub(r"(?<=\.)[0-9a-f]{8}$", "DIGEST", described, flags=re.MULTILINE)
 
 
 def seen_again(reader: Reader, home: Path) -> set[type]:

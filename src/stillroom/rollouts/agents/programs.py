@@ -1,0 +1,76 @@
+"""What the frameworks that programs are built with store alike: contents of messages, and what a tool gave back."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stillroom.rollouts.agents.decoder import UNREADABLE, number_of, text_of
+from stillroom.rollouts.agents.made import Made, output
+from stillroom.rollouts.agents.scaffolding import without_blocks
+
+_SCAFFOLDING = r"system[-_]reminder"
+_CODES = ("exit_code", "exitCode", "returncode", "return_code")
+# How tools that run commands tell the code in their text: in a line at either end.
+_CODE = re.compile(r"\[?(?:exit[ _]?code|return[ _]?code)\]?\s?[:=]?\s?(-?\d{1,10})\]?", re.IGNORECASE)
+_COMMAND = re.compile(rb'"arguments":"\s*\{[^{}\[\]]{0,400}?\\"(?:command|cmd)\\"')
+_LINE_CHARS = 80
+
+
+class Content(NamedTuple):
+    """What stands in a message."""
+
+    texts: list[str]
+    images: int = 0
+
+
+def content_of(value: Any) -> Content:
+    """Of a text, or of a list of parts of whatever kind; parts that are neither text nor image are passed over."""
+    texts: list[str] = []
+    images = 0
+    for part in value if isinstance(value, list) else [value]:
+        text = part if isinstance(part, str) else ""
+        if isinstance(part, dict):
+            images += "image" in text_of(part.get("type")) or "image" in text_of(part.get("kind"))
+            text = next(filter(None, (text_of(part.get(name)) for name in ("text", "content", "refusal"))), "")
+        if text.strip():
+            texts.append(text)
+    return Content(texts, images)
+
+
+def prompt_of(content: Content) -> list[str]:
+    """What is said in a prompt, without reminders that a program put into it."""
+    texts = (without_blocks(text, _SCAFFOLDING) for text in content.texts)
+    return [text for text in texts if text.strip()]
+
+
+def returned(call: Made | None, call_id: str, value: Any, *, ok: bool | None) -> Made:
+    """What a tool gave back, of whatever type. An exit code that it tells counts more than `ok`, what is said of it."""
+    text = value if isinstance(value, str) else "\n".join(content_of(value).texts) or _encoded(value)
+    code = exit_code_of(value if isinstance(value, dict) else text, call)
+    return output(call, call_id, text, exit_code=code, ok=ok)
+
+
+def exit_code_of(value: Any, call: Made | None) -> int | None:
+    """The exit code in a tool's result: a field of an object, or a line at either end of a command's output."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = msgspec.json.decode(value)
+        except UNREADABLE:
+            return None
+    if isinstance(value, dict):
+        return next((code for name in _CODES if (code := number_of(value.get(name))) is not None), None)
+    if isinstance(value, str) and call is not None and _COMMAND.search(call.raw[:2000]):
+        lines = value[:_LINE_CHARS].partition("\n")[0], value[-_LINE_CHARS:].rstrip().rpartition("\n")[2]
+        told = next(filter(None, (_CODE.fullmatch(line.strip()) for line in lines)), None)
+        return int(told[1]) if told else None
+    return None
+
+
+def _encoded(value: Any) -> str:
+    try:
+        return "" if value is None else msgspec.json.encode(value).decode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError):
+        return ""
