@@ -26,14 +26,16 @@ from stillroom.extract.guard import Guard, GuardDecision, default_guard
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
 from stillroom.models import Allowance, AllowanceReport, check_model
+from stillroom.pausing import paused_since
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.telling.preparing import RecallReport, prepare_recall
 from stillroom.recall.usage.counts import UsageReport, count_usage
 from stillroom.store import Store
+from stillroom.undoing.projects import obey_switches
 from stillroom.workspace.extensions import seed_instructions
 from stillroom.workspace.layout import LayoutReport, prepare_folder
 
-SkipReason = Literal["feature_off", "ephemeral", "sub_agent", "memory_worker", "no_state_db"]
+SkipReason = Literal["feature_off", "paused", "ephemeral", "sub_agent", "memory_worker", "no_state_db"]
 
 
 class Trigger(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +116,8 @@ async def run_pipeline(
     report = PipelineReport(started_at=clock.now())
     if reason := _gate(settings, trigger):
         return msgspec.structs.replace(report, skipped=reason)
+    if since := paused_since(str(settings.home)):
+        return msgspec.structs.replace(report, skipped="paused", detail=f"since {since}")
     for name in {settings.memories.extract_model, settings.memories.consolidation_model}:
         check_model(name, settings)
     try:
@@ -147,6 +151,7 @@ async def _pass(
         report = put(report, threads=await register_threads(settings, store, clock, on_progress=on_progress))
         if reason := await _gate_source(store, trigger):
             return put(report, skipped=reason)
+        await asyncio.to_thread(obey_switches, settings, store)
         # Of every session, however old: what they used decides what the next consolidation rests on.
         report = put(report, usage=await _count_usage(settings, store, clock, on_progress))
         if options.upgrade:

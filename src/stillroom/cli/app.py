@@ -34,6 +34,11 @@ COMMANDS = {
     "list": "stillroom.cli.folder:list_command",
     "read": "stillroom.cli.folder:read_command",
     "note": "stillroom.cli.folder:note_command",
+    "log": "stillroom.cli.versions:log_command",
+    "diff": "stillroom.cli.versions:diff_command",
+    "pause": "stillroom.cli.switches:pause_command",
+    "resume": "stillroom.cli.switches:resume_command",
+    "memories": "stillroom.cli.switches:memories_command",
     "budget": "stillroom.cli.budget:budget_app",
     "mcp": "stillroom.mcp.command:mcp_command",
 }

@@ -22,6 +22,7 @@ from stillroom.store.records import ThreadsLeft
 
 _SKIPPED = {
     "feature_off": "memories are switched off (`memories.enabled = false`)",
+    "paused": "passes are paused (`stillroom resume` lets them run again)",
     "ephemeral": "the session that started the pass is ephemeral",
     "sub_agent": "the session that started the pass is a sub-agent",
     "memory_worker": "the session that started the pass is a memory worker",

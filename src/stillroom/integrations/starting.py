@@ -9,6 +9,7 @@ import time
 from stillroom.integrations.bounds import MAX_LOG_BYTES, PASS_INTERVAL_MINUTES, START_FLOOR_SECONDS
 from stillroom.integrations.journal import log_failure
 from stillroom.pass_lock import take_pass_lock
+from stillroom.pausing import paused_since
 
 STAMP = "pass.stamp"
 LOG = "pass.log"
@@ -23,6 +24,9 @@ def start_pass(home: str, thread_id: str) -> None:
     and becomes `stillroom run`.
     """
     if not hasattr(os, "fork") or not _worth_looking(home):
+        return
+    if since := paused_since(home):
+        log_failure(home, f"no pass is started: paused since {since} (`stillroom resume`)")
         return
     if os.fork():
         return

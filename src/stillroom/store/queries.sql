@@ -74,6 +74,29 @@ WHERE thread_id = :thread_id;
 UPDATE threads SET chosen_mode = :mode
 WHERE thread_id = :thread_id;
 
+-- list_switched_off --
+-- The folders of threads whose project is switched off.
+SELECT DISTINCT cwd
+FROM threads
+WHERE switched_off = 1;
+
+-- switch_off --
+-- The memory of a folder's threads is switched off.
+UPDATE threads SET switched_off = 1
+WHERE cwd = :cwd AND switched_off = 0;
+
+-- switch_on --
+-- The memory of a folder's threads is switched on again.
+UPDATE threads SET switched_off = 0
+WHERE cwd = :cwd AND switched_off = 1;
+
+-- count_folder --
+-- How many threads ran in a folder, and how many of them are in the memory folder.
+SELECT count(*) AS threads, sum(output.selected_for_phase2) AS selected
+FROM threads AS thread
+LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
+WHERE thread.cwd = :cwd;
+
 -- delete_thread --
 -- Forget that the thread exists; its output goes with it.
 DELETE FROM threads
@@ -284,7 +307,8 @@ ON CONFLICT (thread_id) DO UPDATE SET
     rollout_summary = excluded.rollout_summary,
     rollout_slug = excluded.rollout_slug,
     generated_at = excluded.generated_at,
-    engine = excluded.engine
+    engine = excluded.engine,
+    held = CASE WHEN excluded.source_updated_at = stage1_outputs.source_updated_at THEN stage1_outputs.held END
 WHERE excluded.source_updated_at >= stage1_outputs.source_updated_at;
 
 -- delete_output --
@@ -305,11 +329,12 @@ ORDER BY source_updated_at DESC, output.thread_id DESC
 LIMIT :limit;
 
 -- list_output_stamps --
--- Which version there is of every output that `list_outputs` would show; a full-text index compares them.
+-- Which version there is of every output that `list_outputs` would show, but those that an undo took out of the memory;
+-- a full-text index compares them.
 SELECT output.thread_id, source_updated_at, generated_at, cwd
 FROM stage1_outputs AS output
 JOIN threads AS thread ON thread.thread_id = output.thread_id
-WHERE memory_mode = 'enabled';
+WHERE memory_mode = 'enabled' AND held IS NOT 'out';
 
 -- get_output --
 -- One output of a thread that may be remembered.
@@ -321,7 +346,8 @@ JOIN threads AS thread ON thread.thread_id = output.thread_id
 WHERE memory_mode = 'enabled' AND output.thread_id = :thread_id;
 
 -- select_outputs --
--- The inputs of a consolidation, most used first, then most recently used. What was not used for too long is out.
+-- The inputs of a consolidation, most used first, then most recently used. What was not used for too long is out, unless
+-- an undo brought it back; what an undo took out is out.
 SELECT
     output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
     git_origin_url, generated_at, engine, usage_count, last_usage
@@ -329,7 +355,7 @@ FROM stage1_outputs AS output
 JOIN threads AS thread ON thread.thread_id = output.thread_id
 WHERE memory_mode = 'enabled'
     AND (trim(raw_memory, char(32, 9, 10, 13)) <> '' OR trim(rollout_summary, char(32, 9, 10, 13)) <> '')
-    AND coalesce(last_usage, source_updated_at) >= :cutoff
+    AND held IS NOT 'out' AND (held = 'in' OR coalesce(last_usage, source_updated_at) >= :cutoff)
 ORDER BY usage_count DESC, coalesce(last_usage, source_updated_at) DESC, source_updated_at DESC, output.thread_id DESC
 LIMIT :limit;
 
@@ -340,7 +366,7 @@ SELECT
     git_origin_url, generated_at, engine, usage_count, last_usage
 FROM stage1_outputs AS output
 JOIN threads AS thread ON thread.thread_id = output.thread_id
-WHERE selected_for_phase2 = 1 AND memory_mode = 'enabled'
+WHERE selected_for_phase2 = 1 AND memory_mode = 'enabled' AND held IS NOT 'out'
     AND (trim(raw_memory, char(32, 9, 10, 13)) <> '' OR trim(rollout_summary, char(32, 9, 10, 13)) <> '')
 ORDER BY usage_count DESC, coalesce(last_usage, source_updated_at) DESC, source_updated_at DESC, output.thread_id DESC
 LIMIT :limit;
@@ -399,7 +425,7 @@ DELETE FROM stage1_outputs
 WHERE thread_id IN (
     SELECT thread_id
     FROM stage1_outputs
-    WHERE selected_for_phase2 = 0 AND coalesce(last_usage, source_updated_at) < :cutoff
+    WHERE selected_for_phase2 = 0 AND held IS NOT 'in' AND coalesce(last_usage, source_updated_at) < :cutoff
     ORDER BY coalesce(last_usage, source_updated_at), source_updated_at, thread_id
     LIMIT :limit
 );

@@ -14,7 +14,7 @@ from typing import Self
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
 from stillroom.spending import ModelCall, Usage
-from stillroom.store import consolidation, folders, leases, ledger, stage1, standings, threads, usage
+from stillroom.store import consolidation, folders, leases, ledger, stage1, standings, switching, threads, usage
 from stillroom.store.database import Database
 from stillroom.store.records import (
     Checkout,
@@ -138,6 +138,21 @@ class Store:
         """Keep what these folders are. Those that are not named stay as they are known."""
         with self._database.write() as db:
             folders.save(db, found)
+
+    def has_switched_off(self) -> bool:
+        """Whether a thread is of a project whose memory is switched off."""
+        with self._database.read() as db:
+            return bool(switching.switched_off(db))
+
+    def switch_off(self, folders: Collection[str]) -> int:
+        """Exactly the threads of these folders are switched off from now on; returns how many changed."""
+        with self._database.write() as db:
+            return switching.switch_off(db, folders, retries=_RETRIES, now=self._clock.now())
+
+    def count_folders(self, folders: Collection[str]) -> tuple[int, int]:
+        """How many threads ran in these folders, and how many of them the memory folder rests on."""
+        with self._database.read() as db:
+            return switching.count(db, folders)
 
     # Phase 1
 

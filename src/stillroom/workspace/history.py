@@ -57,7 +57,7 @@ class History:
 
     def __init__(self, git_dir: Path, *, limits: StageTwo = DEFAULTS) -> None:
         self.repository = Repository(git_dir)
-        self._limits = limits
+        self.limits = limits
 
     @property
     def git_dir(self) -> Path:
@@ -73,7 +73,7 @@ class History:
             return EnsureReport()
         aside = self._move_aside(now)
         self.repository.create()
-        present = scan(folder, limits=self._limits)
+        present = scan(folder, limits=self.limits)
         self.take(folder, now=now)
         return EnsureReport(adopted=bool(present.files), moved_aside=aside)
 
@@ -109,12 +109,12 @@ class History:
 
     def changes(self, folder: Path) -> list[Change]:
         """How the folder differs from the baseline."""
-        return compare(self.baseline(), scan(folder, limits=self._limits).files)
+        return compare(self.baseline(), scan(folder, limits=self.limits).files)
 
     def diff(self, folder: Path, *, max_bytes: int) -> str:
         """The unified diff from the baseline to the folder, cut to `max_bytes` as the format wants it."""
         baseline = self.baseline()
-        contents, present = gather(folder, baseline, limits=self._limits)
+        contents, present = gather(folder, baseline, limits=self.limits)
         changes = compare(baseline, present.files)
         return self.diff_of(changes, baseline, present.files, lambda path: contents[path], max_bytes=max_bytes)
 
@@ -146,7 +146,7 @@ class History:
     def commit(self, folder: Path, message: str, *, now: int) -> str | None:
         """Make the folder the baseline; None when it already is."""
         head = self.head()
-        changes = changes_to(folder, {} if head is None else self.baseline(), limits=self._limits)
+        changes = changes_to(folder, {} if head is None else self.baseline(), limits=self.limits)
         if head is not None and not changes:
             return None
         return self.repository.commit(changes, parent=head, message=message, now=now)

@@ -10,6 +10,7 @@ import os
 
 from stillroom.recall.projects.remotes import repository_name
 from stillroom.recall.projects.repository import Repository, find_same, identify
+from stillroom.recall.projects.switched_off import load_switched_off
 from stillroom.recall.telling.packing import pack
 from stillroom.recall.telling.prepared import SUMMARY, Prepared, load, stamp_of
 
@@ -125,6 +126,8 @@ def compose(prepared: Prepared, *, home: str, cwd: str, max_chars: int | None = 
     if prepared.nothing is not None:
         return Nothing(prepared.nothing, is_fault=prepared.stamp is not None)
     session = identify(cwd)
+    if (off := load_switched_off(home)) and off.covers(cwd, session):
+        return Nothing("the memory of this project is switched off (`stillroom memories --on` switches it on)")
     tier_of, version = _tiers(prepared, session), _version(home)
     with open(os.path.join(os.path.dirname(__file__), "read_path.md"), encoding="utf-8") as file:
         before, _, after = file.read().strip().partition("{{ summary }}")

@@ -1,0 +1,152 @@
+"""`stillroom pause`, `resume` and `memories`: switches that a person has at hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.clock import SystemClock
+from stillroom.config import load_settings
+from stillroom.errors import ConfigError, WorkspaceError
+from stillroom.pausing import pause, paused_since, resume
+from stillroom.undoing.projects import Project, Switch, switch_project, switched_off_projects
+
+
+class _Pause(msgspec.Struct, frozen=True):
+    paused_since: str | None
+    changed: bool
+
+
+class _Off(msgspec.Struct, frozen=True):
+    switched_off: list[Project]
+
+
+def pause_command(*, home: Path | None = None, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Let no pass do anything until `stillroom resume`: nothing is read, extracted, consolidated or paid for.
+
+    A pass that runs already ends by itself. Sessions are still told what is remembered.
+
+    ```
+    stillroom pause
+    ```
+
+    Parameters
+    ----------
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    json
+        Print `{paused_since, changed}` as JSON.
+    """
+    place = load_settings(home=home).home
+    moment = datetime.fromtimestamp(SystemClock().now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        changed = pause(str(place), moment)
+    except OSError as error:
+        raise WorkspaceError(f"`{place}` can't be written: {error.strerror}") from error
+    since = paused_since(str(place))
+    if json:
+        print_json(_Pause(since, changed))
+    else:
+        console().print(f"passes are paused {'from now on' if changed else f'since {since}'}", markup=False)
+        console().print("`stillroom resume` lets them run again", markup=False)
+    return 0
+
+
+def resume_command(*, home: Path | None = None, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Let passes run again after `stillroom pause`.
+
+    ```
+    stillroom resume
+    ```
+
+    Parameters
+    ----------
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    json
+        Print `{paused_since, changed}` as JSON.
+    """
+    place = load_settings(home=home).home
+    try:
+        changed = resume(str(place))
+    except OSError as error:
+        raise WorkspaceError(f"`{place}` can't be written: {error.strerror}") from error
+    if json:
+        print_json(_Pause(None, changed))
+    else:
+        console().print("passes run again" if changed else "passes were not paused", markup=False)
+    return 0
+
+
+def memories_command(
+    *,
+    off: Annotated[bool, Parameter(negative="")] = False,
+    on: Annotated[bool, Parameter(negative="")] = False,
+    cwd: Path | None = None,
+    home: Path | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Switch the memory off, or on again, for a project: its sessions are told nothing and nothing is learnt of them.
+
+    A repository is meant with all its worktrees and clones, a folder without git with everything below it. What is
+    remembered of it already leaves the memory at the next consolidation, and comes back when it is switched on.
+    Without `--off` and `--on` the projects that are off are listed.
+
+    ```
+    stillroom memories --off --cwd ~/src/secret
+    stillroom memories                   # where is it off?
+    stillroom memories --on --cwd ~/src/secret
+    ```
+
+    Parameters
+    ----------
+    off
+        Switch it off.
+    on
+        Switch it on again.
+    cwd
+        A folder of the project. Default: the current folder.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    json
+        Print what was done, or `{switched_off}`, as JSON.
+    """
+    settings = load_settings(home=home)
+    if off and on:
+        raise ConfigError("`--off` and `--on` exclude each other")
+    if not off and not on:
+        projects = switched_off_projects(settings)
+        if json:
+            print_json(_Off(projects))
+        elif not projects:
+            console().print("the memory is switched off nowhere", markup=False)
+        for project in [] if json else projects:
+            print_data(_called(project))
+        return 0
+    done = switch_project(settings, cwd or Path(), on=on)
+    print_json(done) if json else _tell(done, on=on)
+    return 0
+
+
+def _tell(done: Switch, *, on: bool) -> None:
+    out, state = console(), "on" if on else "off"
+    said = f"the memory is {'' if done.changed else 'already '}switched {state} for {_called(done.project)}"
+    out.print(plain(said), markup=False)
+    if done.unsure:
+        out.print(plain(f"its sessions could not be looked at: {done.unsure}; the next pass does"), style="yellow")
+    elif done.remembered and not on:
+        told = f"{done.remembered:,} of its sessions are in the memory until the next consolidation"
+        out.print(told, style="yellow", markup=False)
+        out.print(plain(f"to have them forgotten: stillroom forget --repo '{done.project.folder}'"), markup=False)
+    elif done.threads:
+        out.print(f"{done.threads:,} of its sessions are known", markup=False)
+
+
+def _called(project: Project) -> str:
+    remote = f" ({project.remote})" if project.remote else ""
+    return f"{project.folder}{remote}" if project.is_git else f"{project.folder} and everything below it"

@@ -1,0 +1,124 @@
+"""`stillroom log` and `stillroom diff`: what became of the memory folder, consolidation by consolidation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.config import load_settings
+from stillroom.undoing.versions import Version, change_of, change_since, open_history, resolve, versions
+
+_COMMIT_CHARS = 10
+_LISTED = 20
+
+
+class _Log(msgspec.Struct, frozen=True):
+    versions: list[Version]
+
+
+def log_command(
+    *,
+    home: Path | None = None,
+    max_versions: Annotated[int, Parameter(name="--max", validator=Number(gte=1))] = _LISTED,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """List the versions of the memory folder, newest first: what each consolidation, edit and undo changed.
+
+    ```
+    stillroom log
+    stillroom log --max 100 --json
+    ```
+
+    Parameters
+    ----------
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    max_versions
+        At most so many.
+    json
+        Print `{versions: [{commit, at, subject, changed, run}]}` as JSON.
+    """
+    settings = load_settings(home=home)
+    if not settings.history.exists():
+        if json:
+            print_json(_Log([]))
+        else:
+            console().print("there is no memory yet", style="yellow")
+        return 0
+    found = versions(open_history(settings), limit=max_versions)
+    if json:
+        print_json(_Log(found))
+        return 0
+    for version in found:
+        moment = datetime.fromtimestamp(version.at).astimezone().strftime("%Y-%m-%d %H:%M")
+        print_data(f"{version.commit[:_COMMIT_CHARS]}  {moment}  {version.subject} ({_counted(version)})")
+    return 0
+
+
+def diff_command(
+    version: str = "HEAD",
+    /,
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    now: Annotated[bool, Parameter(negative="")] = False,
+    everything: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Show what a version of the memory folder changed: the newest one, if none is named.
+
+    Of what Stillroom itself copies into the folder (`raw_memories.md`, `rollout_summaries/`) only `--all` tells.
+
+    ```
+    stillroom diff                       # what the last consolidation changed
+    stillroom diff HEAD~2                # the one two before it
+    stillroom diff HEAD --now            # what you edited since
+    ```
+
+    Parameters
+    ----------
+    version
+        A commit of `stillroom log` (its first letters will do), or `HEAD`, `HEAD~1`, ….
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    now
+        Show instead how the folder differs by now from that version.
+    everything
+        Also what Stillroom copies.
+    json
+        Print `{before, after, diff, left_out}` as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    if not settings.history.exists():
+        console().print("there is no memory yet", style="yellow")
+        return 0
+    history = open_history(settings)
+    commit = resolve(history, version)
+    if now:
+        found = change_since(history, commit, settings.root, everything=everything)
+    else:
+        found = change_of(history, commit, everything=everything)
+    if json:
+        print_json(found)
+        return 0
+    print_data(found.diff, end="")
+    if not found.diff:
+        console().print("no difference" if not found.left_out else "no difference but in copies", style="yellow")
+    if found.left_out:
+        console().print(plain(f"{len(found.left_out):,} files are copies: --all shows them too"), style="yellow")
+    return 0
+
+
+def _counted(version: Version) -> str:
+    kinds = Counter(change[:1] for change in version.changed)
+    words = (("A", "new"), ("M", "changed"), ("D", "gone"))
+    return ", ".join(f"{kinds[kind]:,} {word}" for kind, word in words if kinds[kind]) or "no file changed"

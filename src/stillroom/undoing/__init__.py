@@ -1,0 +1,1 @@
+"""Taking things back: what the memory was, undoing, switching off, forgetting."""

@@ -1,0 +1,142 @@
+"""The versions of the memory folder that `history.git` keeps, and how they differ."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from stillroom.config import Settings
+from stillroom.errors import HistoryError
+from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES, is_written_by_code
+from stillroom.workspace.git import BRANCH, EMPTY_TREE, Repository
+from stillroom.workspace.history import History, changes_to
+from stillroom.workspace.tree import shown
+
+#: What a person may call a version: letters that git gave it, or so many back from the newest.
+_NAME = re.compile(r"(?:[0-9a-f]{4,40}|HEAD)(?:~[0-9]{0,6}|\^)*", re.ASCII)
+_RUN = re.compile(r"^Stillroom-Run: (\S+)$", re.MULTILINE)
+_CODE = (f":(exclude){RAW_MEMORIES}", f":(exclude){SUMMARIES}")
+_PATCH = (
+    *("diff-tree", "-r", "-p", "--no-commit-id", "--no-renames", "--text", "--unified=3", "--no-color"),
+    *("--no-ext-diff", "--no-textconv", "--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"),
+)
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True):
+    """The folder as it was once, and how it came to be."""
+
+    commit: str
+    at: int  #: seconds
+    subject: str
+    #: `A|M|D path`, against the version before.
+    changed: tuple[str, ...]
+    #: The run that made it; None: no consolidation did.
+    run: str | None = None
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """How two versions differ."""
+
+    #: None: nothing at all.
+    before: str | None
+    #: None: the folder as it is now.
+    after: str | None
+    #: A unified diff.
+    diff: str
+    #: Files that differ and are left out of it: what code writes says again what the sessions said.
+    left_out: tuple[str, ...] = ()
+
+
+def open_history(settings: Settings) -> History:
+    """The history. Raises `HistoryError` when there is none, or it can't be read."""
+    history = History(settings.history, limits=settings.stage_two)
+    if not settings.history.exists():
+        raise HistoryError("there is no history yet", hint="the first consolidation begins it: `stillroom run`")
+    if not history.repository.loads():
+        raise HistoryError(
+            f"`{settings.history}` can't be read", hint="the next consolidation puts it aside and begins a new one"
+        )
+    return history
+
+
+def versions(history: History, *, limit: int | None = None, since: str | None = None) -> list[Version]:
+    """The versions, newest first; with `since`, those after that one."""
+    most = () if limit is None else (f"--max-count={limit}",)
+    span = BRANCH if since is None else f"{since}..{BRANCH}"
+    told = history.repository.run(
+        "log", *most, "--root", "--no-renames", "--name-status", "--format=%x01%H %ct%n%B%x02", span
+    )
+    return [_version(part.decode("utf-8", "replace")) for part in told.split(b"\x01")[1:]]
+
+
+def resolve(history: History, name: str) -> str:
+    """The commit that a person means. Raises `HistoryError`."""
+    hint = "`stillroom log` lists the versions"
+    if not _NAME.fullmatch(name):
+        raise HistoryError(f"`{shown(name)}` is no version", hint=hint)
+    try:
+        commit = history.repository.run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
+        history.repository.run("merge-base", "--is-ancestor", commit, BRANCH)
+    except HistoryError as error:
+        raise HistoryError(f"there is no version `{shown(name)}`", hint=hint) from error
+    return commit
+
+
+def parent_of(history: History, commit: str) -> str | None:
+    """The version before; None before the first."""
+    known = history.repository.run("rev-list", "--parents", "-n", "1", commit).decode("ascii").split()
+    return known[1] if len(known) > 1 else None
+
+
+def change_of(history: History, commit: str, *, everything: bool) -> Difference:
+    """What a version changed against the one before."""
+    before = parent_of(history, commit)
+    diff, left = _differ(history.repository, before or EMPTY_TREE, commit, everything=everything)
+    return Difference(before=before, after=commit, diff=diff, left_out=left)
+
+
+def change_since(history: History, commit: str, folder: Path, *, everything: bool) -> Difference:
+    """How the folder differs by now from what it was then. Nothing is written into the history."""
+    known = history.repository.entries(commit)
+    changes = changes_to(folder, known, limits=history.limits)
+    if not changes:
+        return Difference(before=commit, after=None, diff="")
+    with tempfile.TemporaryDirectory(prefix="stillroom-diff-") as place:
+        scratch = Repository(Path(place) / "git", borrow=history.git_dir)
+        scratch.create()
+        draft = scratch.commit(changes, parent=commit, message="draft", now=0)
+        diff, left = _differ(scratch, commit, draft, everything=everything)
+    return Difference(before=commit, after=None, diff=diff, left_out=left)
+
+
+def _differ(repository: Repository, old: str, new: str, *, everything: bool) -> tuple[str, tuple[str, ...]]:
+    paths = () if everything else ("--", ".", *_CODE)
+    diff = repository.run(*_PATCH, old, new, *paths).decode("utf-8", "replace")
+    names = repository.run("diff-tree", "-r", "--name-only", "--no-renames", old, new).decode("utf-8", "replace")
+    left = () if everything else tuple(name for name in names.splitlines() if is_written_by_code(name))
+    return diff, left
+
+
+def _version(part: str) -> Version:
+    head, _, rest = part.partition("\n")
+    message, _, names = rest.partition("\x02")
+    commit, _, at = head.partition(" ")
+    run = _RUN.search(message)
+    return Version(
+        commit=commit,
+        at=int(at),
+        subject=message.strip().partition("\n")[0],
+        changed=tuple(_changes(names.splitlines())),
+        run=run[1] if run else None,
+    )
+
+
+def _changes(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        status, tab, path = line.partition("\t")
+        if tab:
+            yield f"{status} {path}"
