@@ -28,22 +28,29 @@ def read_batches(
     """
     # Whoever looks for the beginning of a session needs no more than a few lines.
     size = reading.batch_bytes // 8
+    begun = b""  # a line of which the rest is still to come
     try:
         while stats.bytes <= stop_after_bytes and not stats.torn:
-            # No line inside of a piece is over the limit, as the whole piece isn't. `read1`, as `read` would lose what
-            # stands before the damage in an archive.
-            piece = file.read1(min(size, max_line_bytes, stop_after_bytes - stats.bytes + 1))  # type: ignore[attr-defined]
-            if not piece:
-                return
-            size = min(2 * size, reading.batch_bytes)
-            lines = io.BytesIO(piece).readlines()
-            part = lines.pop() if piece[-1] != 10 else b""
-            stats.bytes += len(piece) - len(part)
-            stats.lines += len(lines)
-            if lines:
+            # So no line that ends in a piece is over the limit.
+            room = min(size, max_line_bytes - len(begun), stop_after_bytes + 1 - stats.bytes - len(begun))
+            # `read1`, as `read` would lose what stands before the damage in an archive.
+            piece = file.read1(room) if room else b""  # type: ignore[attr-defined]
+            if b"\n" in piece:
+                size = min(2 * size, reading.batch_bytes)
+                lines = io.BytesIO(piece).readlines()
+                stats.bytes += len(begun) + len(piece)
+                lines[0] = begun + lines[0]
+                begun = lines.pop() if piece[-1] != 10 else b""
+                stats.bytes -= len(begun)
+                stats.lines += len(lines)
                 yield _without_mark(lines) if stats.lines == len(lines) else lines
-            if part and (last := _completed(file, part, stats, max_line_bytes, wanted, reading)) is not None:
-                yield _without_mark([last]) if stats.lines == 1 else [last]
+            elif begun or piece:
+                line = _completed(file, begun + piece, stats, max_line_bytes, wanted, reading)
+                begun = b""
+                if line is not None:
+                    yield _without_mark([line]) if stats.lines == 1 else [line]
+            else:
+                return
     except BROKEN_ARCHIVE as error:
         stats.broken = str(error)
 
