@@ -8,30 +8,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stillroom.rollouts.agents.decoder import UNREADABLE, LineDecoder, number_of, text_of
+from stillroom.rollouts.agents.decoder import LineDecoder, number_of, text_of
 from stillroom.rollouts.agents.made import (
     Made,
-    add_patch,
-    function_call,
     output,
-    patch_call,
     run_by_user,
     said_by_agent,
     said_by_assistant,
     said_by_user,
     stopped_by_user,
     taken_back,
-    update_patch,
-    web_call,
 )
 from stillroom.rollouts.agents.scaffolding import finding_of, is_notification, without_blocks
+from stillroom.rollouts.agents.tools import is_shell, read_call, read_result
 
-# Names without case and underscores: clients of other models' families spell them otherwise.
-_SHELLS = frozenset({"bash", "shell", "shellcommand", "execcommand", "runshellcommand"})
-_EDITS = frozenset({"edit", "multiedit", "replace"})
-_WRITES = frozenset({"write", "writefile"})
-_PATCHES = frozenset({"applypatch"})
-_WEB = frozenset({"websearch", "webfetch", "fetchwebpage"})
 _SUMMARIES = frozenset({"branchSummary", "compactionSummary"})
 _OF_THE_CLIENT = frozenset({"system", "custom", "hookMessage"})
 
@@ -66,26 +56,6 @@ class Shell(NamedTuple):
 
     output: str
     exit_code: int | None
-
-
-class _Edit(msgspec.Struct):
-    old_text: str | None = msgspec.field(default=None, name="oldText")
-    new_text: str = msgspec.field(default="", name="newText")
-    old_string: str | None = None
-    new_string: str = ""
-
-
-class _Arguments(_Edit):
-    path: str | None = None
-    file_path: str | None = None
-    content: str | None = None
-    edits: list[_Edit] = []
-    input: str | None = None
-    query: str | None = None
-    url: str | None = None
-
-
-_arguments = msgspec.json.Decoder(_Arguments)
 
 
 class MessageDecoder(LineDecoder):
@@ -148,7 +118,8 @@ class MessageDecoder(LineDecoder):
             elif block.type == "toolCall":
                 call_id = text_of(block.id)
                 if call_id and self.is_new(f"call {call_id}"):
-                    yield self.called(call_id, _call(block, call_id=call_id, cwd=self.cwd))
+                    call = read_call(text_of(block.name), bytes(block.arguments), call_id=call_id, cwd=self.cwd)
+                    yield self.called(call_id, call)
         if message.stop_reason == "aborted":
             yield stopped_by_user()
 
@@ -158,11 +129,11 @@ class MessageDecoder(LineDecoder):
             return
         self.stats.images += sum(block.type == "image" for block in _blocks(message))
         call, text, failed = self.call_of(call_id), "\n".join(texts_of(message)), message.is_error is True
-        if _plain(message.tool_name) in _SHELLS:
+        if is_shell(message.tool_name):
             told = self.shell(text, failed=failed)
             yield output(call, call_id, told.output, exit_code=told.exit_code, ok=False if failed else None)
         else:
-            yield output(call, call_id, text, ok=not failed)
+            yield read_result(call, text, call_id=call_id, failed=failed)
 
 
 def texts_of(message: Message) -> Iterable[str]:
@@ -179,34 +150,3 @@ def sent_at(message: Message) -> int | None:
 
 def _blocks(message: Message) -> list[Block]:
     return message.content if isinstance(message.content, list) else []
-
-
-def _call(block: Block, *, call_id: str, cwd: str | None) -> Made:
-    """The item that asks for what was asked for; nothing that a model wrote raises."""
-    name, given = text_of(block.name), bytes(block.arguments)
-    try:
-        read = _arguments.decode(given)
-    except UNREADABLE:
-        return function_call(name, given, call_id)
-    tool, path = _plain(name), read.path or read.file_path
-    if tool in _PATCHES and read.input is not None:
-        return patch_call(read.input, call_id)
-    if tool in _EDITS and path and (edits := _edits(read)):
-        return patch_call(update_patch(path, edits, cwd=cwd), call_id)
-    if tool in _WRITES and path and read.content is not None:
-        return patch_call(add_patch(path, read.content, cwd=cwd), call_id)
-    if tool in _WEB:
-        return web_call(call_id, query=read.query, url=read.url)
-    return function_call(name, given, call_id)
-
-
-def _edits(read: _Arguments) -> list[tuple[str, str]]:
-    both = [
-        (edit.old_text, edit.new_text) if edit.old_text is not None else (edit.old_string, edit.new_string)
-        for edit in [*read.edits, read]
-    ]
-    return [(old, new) for old, new in both if old is not None]
-
-
-def _plain(name: Any) -> str:
-    return text_of(name).replace("_", "").lower()
