@@ -24,6 +24,7 @@ HOMES = {
     "COPILOT_HOME": "/copilot",
     "PI_CODING_AGENT_DIR": "/pi",
     "LETTA_LOCAL_BACKEND_DIR": "/letta",
+    "KIMI_CODE_HOME": "/kimi",
 }
 
 
@@ -49,6 +50,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("copilot-cli", "/copilot"),
         ("pi", "/pi"),
         ("letta-code", "/letta"),
+        ("kimi-code", "/kimi"),
         ("stillroom", str(tmp_path)),
     ]
 

@@ -18,6 +18,7 @@ Format = Literal[
     "pi",
     "aider",
     "letta-code",
+    "kimi-code",
     "stillroom",
     "openai-agents",
 ]
@@ -83,6 +84,11 @@ def _letta(environ: Environ) -> tuple[Path, ...]:
     return (_path(environ.get("LETTA_LOCAL_BACKEND_DIR") or "~/.letta/lc-local-backend"),)
 
 
+def _kimi(environ: Environ) -> tuple[Path, ...]:
+    """`KIMI_CODE_HOME`, or `~/.kimi-code`."""
+    return (_path(environ.get("KIMI_CODE_HOME") or "~/.kimi-code"),)
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -100,6 +106,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "pi": Home("PI_CODING_AGENT_DIR", _pi),
         "aider": Home("AIDER_CHAT_HISTORY_FILE", _aider),
         "letta-code": Home("LETTA_LOCAL_BACKEND_DIR", _letta),
+        "kimi-code": Home("KIMI_CODE_HOME", _kimi),
         # What was recorded or ingested here. Its place is the home in use, whatever names that: settings add it.
         "stillroom": Home("STILLROOM_HOME", lambda _: ()),
         "openai-agents": _ANYWHERE,

@@ -13,7 +13,7 @@ from stillroom.config import Reading
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.readers import reader_of
 
-AGENTS = ("gemini-cli", "qwen-code", "copilot-cli", "pi", "letta-code")
+AGENTS = ("gemini-cli", "qwen-code", "copilot-cli", "pi", "letta-code", "kimi-code")
 #: Pieces so small that every sample has many.
 SMALL = Reading(batch_bytes=4096, chunk_bytes=512, head_bytes=4096, tail_window_bytes=2048)
 samples = st.sampled_from([path for agent in AGENTS for path in sorted((DATA / agent).rglob("*.jsonl"))])
@@ -29,6 +29,7 @@ garbage = st.binary(max_size=80) | st.sampled_from(
         ),
         *(b'{"id":"x","type":"user","content":[3]}', b'{"type":"user","message":{"parts":[3]}}', b'{"$rewindTo":7}'),
         *(b'{"type":"message","id":"x","message":{"role":"user","content":[3]}}', b'{"type":"message","message":7}'),
+        *(b'{"type":"context.append_message","message":7}', b'{"type":"context.undo","count":"x"}'),
     ]
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ _WRITES = frozenset({"write", "writefile"})
 _PATCHES = frozenset({"applypatch"})
 _WEB = frozenset({"fetchurl", "fetchwebpage", "searchweb", "webfetch", "websearch"})
 _QUESTIONS = frozenset({"askquestion", "askuserquestion"})
+_NAMED = re.compile(rb'\{"type":"function_call","name":"(\w{1,80})"')
 
 
 class _Edit(msgspec.Struct):
@@ -61,6 +63,12 @@ _answered = msgspec.json.Decoder(_Answered)
 def is_shell(name: Any) -> bool:
     """Whether a tool runs a command."""
     return _plain(name) in _SHELLS
+
+
+def calls_shell(call: Made | None) -> bool:
+    """The same of the call that a result belongs to."""
+    match = _NAMED.match(call.raw) if call is not None else None
+    return match is not None and is_shell(match[1].decode())
 
 
 def read_call(name: str, given: bytes, *, call_id: str, cwd: str | None) -> Made:

@@ -1,0 +1,164 @@
+"""Find Kimi Code's threads: one wire a session, and one for each of its sub-agents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
+from stillroom.rollouts.agents.decoder import UNREADABLE, number_of, text_of, time_of
+from stillroom.rollouts.agents.ends import read_description, read_head, read_tail
+from stillroom.rollouts.agents.kimi_code.records import Records
+from stillroom.rollouts.agents.kimi_code.undone import superseded
+from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.agents.scan import refreshed as refreshed
+from stillroom.rollouts.found import Discovery, Found
+from stillroom.rollouts.speech import preview_text
+from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.stream import ItemStream, open_stream
+from stillroom.thread import FileStamp, Thread
+
+AGENT = "kimi-code"
+COPIES = False
+_MAIN = "main"
+_NAME = re.compile(r"[\w.-]{1,120}", re.ASCII)
+# It tells of every agent of the session.
+_MAX_STATE_BYTES = 1024 * 1024
+
+
+class _Labels(msgspec.Struct, rename="camel"):
+    profile_name: Any = None
+
+
+class _Agent(msgspec.Struct, rename="camel"):
+    parent_agent_id: Any = None
+    labels: _Labels | None = None
+
+
+class _State(msgspec.Struct, rename="camel"):
+    cwd: Any = None
+    title: Any = None
+    archived: Any = None
+    created_at: Any = None
+    updated_at: Any = None
+    agents: dict[str, _Agent] = {}
+
+
+class _Disclosure(msgspec.Struct):
+    cwd: Any = None
+
+
+class _Line(msgspec.Struct, rename="camel"):
+    type: Any = None
+    time: Any = None
+    created_at: Any = msgspec.field(default=None, name="created_at")
+    environment_disclosure: _Disclosure | None = None
+
+
+_line = msgspec.json.Decoder(_Line)
+
+
+@dataclass(slots=True)
+class _Traits:
+    """What the lines at both ends tell."""
+
+    some: bool = False
+    cwd: str = ""
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+    def learn(self, line: bytes) -> None:
+        try:
+            told = _line.decode(line)
+        except UNREADABLE:
+            return
+        self.some = self.some or isinstance(told.type, str)
+        if (time := number_of(told.time) or number_of(told.created_at)) is not None:
+            self.first_ms = self.first_ms or time
+            self.last_ms = max(self.last_ms or time, time)
+        if told.environment_disclosure is not None:
+            self.cwd = self.cwd or text_of(told.environment_disclosure.cwd)
+
+
+def discover(
+    home: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
+) -> Iterator[Discovery]:
+    """Look at every session and sub-agent under `home`, oldest first."""
+    paths = home.absolute().glob("sessions/*/*/agents/*/wire.jsonl")
+    yield from scan(paths, known, lambda file: _look(file, max_line_bytes, reading))
+
+
+def open_items(
+    path: Path, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream[Records]:
+    """Open the wire of a session or of a sub-agent. Raises `RolloutError` if it can't be opened.
+
+    What its user undid is marked; with `stop_after_bytes` it is not looked for.
+    """
+    undone: frozenset[int] = frozenset()
+    of_agent = path.parent.name != _MAIN
+    if stop_after_bytes is None and not of_agent:
+        try:
+            undone = superseded(path, max_line_bytes=max_line_bytes, reading=reading)
+        except OSError as error:
+            raise RolloutError(f"`{path}` can't be read: {error.strerror}") from error
+    records = Records(
+        ReadStats(),
+        of_agent=of_agent,
+        cwd=text_of(_state(path).cwd) or None,
+        superseded=undone,
+        reading=reading,
+    )
+    return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
+
+
+def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
+    path = file.path
+    session, agent_id = path.parents[2].name, path.parent.name
+    if _NAME.fullmatch(session) is None or _NAME.fullmatch(agent_id) is None:
+        raise RolloutError(f"`{path}` can't be used: its folders are no ids")
+    is_agent = agent_id != _MAIN
+    traits, state = _Traits(), _state(path)
+    records = Records(ReadStats(), of_agent=is_agent, reading=reading)
+    preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
+    offset = read_tail(path, traits.learn, size=file.size, reading=reading)
+    if not traits.some:
+        raise RolloutError(f"`{path}` can't be used: it has no complete record")
+    agent = state.agents.get(agent_id) or _Agent()
+    created = _time(state.created_at) if not is_agent else None
+    created = created or traits.first_ms or file.mtime_ns // 1_000_000
+    parent = text_of(agent.parent_agent_id) or _MAIN
+    kind = {"subagent": text_of(agent.labels.profile_name if agent.labels is not None else None) or "other"}
+    thread = Thread(
+        thread_id=_thread_id(session, agent_id),
+        agent=AGENT,
+        rollout_path=str(path),
+        source=msgspec.json.encode(kind).decode() if is_agent else "cli",
+        cwd=text_of(state.cwd) or traits.cwd,
+        created_at_ms=created,
+        updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
+        title="" if is_agent else preview_text(text_of(state.title), max_chars=reading.preview_chars),
+        preview=preview,
+        archived=state.archived is True,
+        parent_thread_id=_thread_id(session, parent) if is_agent else None,
+    )
+    return Found(thread, file.stamp(offset))
+
+
+def _thread_id(session: str, agent: str) -> str:
+    return session if agent == _MAIN else f"{session}:{agent}"
+
+
+def _state(path: Path) -> _State:
+    return read_description(path.parents[2] / "state.json", _State, max_bytes=_MAX_STATE_BYTES)
+
+
+def _time(value: Any) -> int | None:
+    """In milliseconds, or as a text where the session was taken over from the client's predecessor."""
+    return number_of(value) or time_of(value)

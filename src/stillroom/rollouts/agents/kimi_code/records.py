@@ -1,0 +1,270 @@
+"""The records of Kimi Code's wire as the items that memory keeps.
+
+The wire tells everything twice: as what was put into the context (`context.…`), and as events for whoever watches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Set
+from typing import Any
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.rollouts.agents.decoder import LineDecoder, number_of, text_of
+from stillroom.rollouts.agents.kimi_code.messages import (
+    Call,
+    Message,
+    Part,
+    called_of,
+    command_of,
+    ended,
+    is_prompt,
+    texts_of,
+)
+from stillroom.rollouts.agents.made import (
+    Made,
+    output,
+    run_by_user,
+    said_by_agent,
+    said_by_assistant,
+    said_by_user,
+    stopped_by_user,
+    taken_back,
+)
+from stillroom.rollouts.agents.scaffolding import without_blocks
+from stillroom.rollouts.agents.tools import calls_shell, read_call, read_result
+from stillroom.rollouts.stats import ReadStats
+
+_SCAFFOLDING = "system-reminder|hook_result|kimi-skill-loaded"
+# What was taken over from the client's predecessor has no origins, and its words to the model have this tag.
+_OLD_SCAFFOLDING = f"{_SCAFFOLDING}|system"
+_OF_THE_CLIENT = frozenset({"cron_job", "cron_missed", "hook_result", "injection", "retry", "system_trigger"})
+_SKILLS = frozenset({"skill_activation", "plugin_command"})
+_TASKS = frozenset({"background_task", "task"})
+_TASK_TAGS = re.compile(r"</?(?:task-)?notification\b[^>]{0,1000}>")
+_SHELL_TAGS = re.compile(r"</?bash-[a-z]{1,20}>")
+# Nothing in these records was said or done. More with these beginnings come with every version.
+_NOISE_NAMES = """
+    agent. background. config. context.clear context.undo file_history. full_compaction. goal. interaction. llm. mcp.
+    metadata micro_compaction. permission. plan plugin. profile. prompt. runtime. skill. step. subagent. swarm_mode.
+    task. todo token_counting. tools. tower_mode. turn. usage.
+"""
+_NOISE = tuple(_NOISE_NAMES.split())
+_MATTER = ("permission.record_approval_result", "turn.cancel")
+_START = re.compile(rb'\{"type": ?"([\w.]{1,80})"')
+
+
+class _Result(msgspec.Struct):
+    output: list[Part] | str | None = None
+    is_error: Any = msgspec.field(default=None, name="isError")
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    type: Any = None
+    uuid: Any = None
+    tool_call_id: Any = None
+    name: Any = None
+    args: msgspec.Raw = msgspec.Raw(b"{}")
+    part: Part | None = None
+    result: _Result | None = None
+
+
+class _Decision(msgspec.Struct):
+    decision: Any = None
+    feedback: Any = None
+
+
+class Head(msgspec.Struct):
+    """What every record has."""
+
+    type: Any = None
+    kind: Any = None
+    time: Any = None
+
+
+class Appended(msgspec.Struct):
+    """A `context.append_message`."""
+
+    message: Message = msgspec.field(default_factory=Message)
+
+
+class _LoopEvent(msgspec.Struct):
+    event: _Event = msgspec.field(default_factory=_Event)
+
+
+class _Approval(msgspec.Struct, rename="camel"):
+    tool_call_id: Any = None
+    result: _Decision = msgspec.field(default_factory=_Decision)
+
+
+class _Cancel(msgspec.Struct):
+    target: Any = None
+    reason: Any = None
+
+
+head_of = msgspec.json.Decoder(Head).decode
+appended_of = msgspec.json.Decoder(Appended).decode
+_loop_event = msgspec.json.Decoder(_LoopEvent)
+_approval = msgspec.json.Decoder(_Approval)
+_cancel = msgspec.json.Decoder(_Cancel)
+
+
+class Records(LineDecoder):
+    """Decodes the lines of one agent's wire. `superseded` are the keys of prompts that were undone, as hashes."""
+
+    def __init__(
+        self,
+        stats: ReadStats,
+        *,
+        of_agent: bool = False,
+        cwd: str | None = None,
+        superseded: Set[int] = frozenset(),
+        reading: Reading = READING,
+    ) -> None:
+        super().__init__(stats, reading=reading)
+        self._of_agent = of_agent
+        self._cwd = cwd
+        self._superseded = superseded
+        self._command = ""
+
+    def may_matter(self, beginning: bytes) -> bool:
+        """False of records that say with their first field that they don't."""
+        start = _START.match(beginning)
+        return start is None or _may_matter(start[1].decode())
+
+    def made(self, line: bytes) -> tuple[int | None, Iterable[Made]]:
+        """The items of a record."""
+        head = head_of(line)
+        kind = text_of(head.type)
+        if head.kind == "event" or not _may_matter(kind):
+            return None, ()
+        return number_of(head.time), self._made(kind, line)
+
+    def _made(self, kind: str, line: bytes) -> Iterator[Made]:
+        match kind:
+            case "context.append_message":
+                message = appended_of(line).message
+                if self.is_new(key_of(message, line)):
+                    yield from self._message(message, line)
+            case "context.append_loop_event":
+                yield from self._event(_loop_event.decode(line).event)
+            case "context.apply_compaction":
+                self.stats.drop("compaction summary")
+            case "permission.record_approval_result":
+                yield from self._approval(_approval.decode(line))
+            case "turn.cancel":
+                cancel = _cancel.decode(line)
+                if cancel.target in (None, "active") and cancel.reason in (None, "user_cancelled"):
+                    yield stopped_by_user()
+            case _:
+                self.stats.count_unknown(kind or "line")
+
+    def _message(self, message: Message, line: bytes) -> Iterator[Made]:
+        match message.role:
+            case "user":
+                yield from self._user(message, line)
+            case "assistant":
+                for text in texts_of(message.content):
+                    if text.strip():
+                        yield said_by_assistant(text)
+                for call in message.calls or ():
+                    yield from self._call(call)
+            case "tool":
+                yield from self._ended(message.call_id, message.content, failed=message.is_error is True)
+            case role:
+                self.stats.count_unknown(f"message/{role}")
+
+    def _user(self, message: Message, line: bytes) -> Iterator[Made]:
+        origin = message.origin
+        kind = text_of(origin.kind) if origin is not None else ""
+        joined = "\n".join(words_of(message))
+        if origin is not None and kind in _SKILLS:
+            joined = command_of(origin)
+        if is_prompt(origin) or (self._of_agent and kind == "system_trigger"):
+            yield from self._prompt(joined, hash(key_of(message, line)) in self._superseded)
+        elif kind in _TASKS:
+            yield from map(said_by_agent, filter(None, [_TASK_TAGS.sub("", joined).strip()]))
+        elif origin is not None and kind == "shell_command":
+            yield from self._shell(_SHELL_TAGS.sub("", joined), is_output=origin.phase == "output")
+        elif kind == "compaction_summary":
+            self.stats.drop("compaction summary")
+        elif kind in _OF_THE_CLIENT or kind in _SKILLS:
+            self.stats.drop("written by the client")
+        else:
+            self.stats.count_unknown(f"origin/{kind}")
+
+    def _prompt(self, text: str, superseded: bool) -> Iterator[Made]:
+        if not text.strip():
+            self.stats.drop("nothing said")
+        elif self._of_agent:
+            yield said_by_agent(text)
+        elif superseded:
+            self.stats.superseded += 1
+            yield taken_back(text)
+        else:
+            yield said_by_user(text)
+
+    def _shell(self, text: str, *, is_output: bool) -> Iterator[Made]:
+        """What a person ran in the client's shell: the command comes first, in a message of its own."""
+        if is_output:
+            yield run_by_user(self._command, text)
+        self._command = "" if is_output else text
+
+    def _event(self, event: _Event) -> Iterator[Made]:
+        match event.type:
+            case "content.part":
+                text = text_of(event.part.text) if event.part is not None and event.part.type == "text" else ""
+                if text.strip() and self.is_new(f"part {event.uuid}"):
+                    yield said_by_assistant(text)
+            case "tool.call":
+                call_id = text_of(event.tool_call_id)
+                if call_id and self.is_new(f"call {call_id}"):
+                    call = read_call(text_of(event.name), bytes(event.args), call_id=call_id, cwd=self._cwd)
+                    yield self.called(call_id, call)
+            case "tool.result":
+                result = event.result or _Result()
+                yield from self._ended(event.tool_call_id, result.output, failed=result.is_error is True)
+            case "step.begin" | "step.end":
+                pass
+            case kind:
+                self.stats.count_unknown(f"event/{kind}")
+
+    def _call(self, call: Call) -> Iterator[Made]:
+        call_id = text_of(call.id)
+        if call_id and self.is_new(f"call {call_id}"):
+            name, given = called_of(call)
+            yield self.called(call_id, read_call(name, given, call_id=call_id, cwd=self._cwd))
+
+    def _ended(self, call_id: Any, content: Any, *, failed: bool) -> Iterator[Made]:
+        call_id = text_of(call_id)
+        if not call_id or not self.is_new(f"result {call_id}"):
+            return
+        call, text = self.call_of(call_id), "\n".join(texts_of(content))
+        if calls_shell(call):
+            told = ended(text, failed=failed)
+            yield output(call, call_id, told.output, exit_code=told.exit_code, ok=False if failed else None)
+        else:
+            yield read_result(call, text, call_id=call_id, failed=failed)
+
+    def _approval(self, told: _Approval) -> Iterator[Made]:
+        """Why a person refused a call, in their words."""
+        feedback = text_of(told.result.feedback)
+        if feedback.strip() and told.result.decision == "rejected" and self.is_new(f"refusal {told.tool_call_id}"):
+            yield said_by_agent(feedback) if self._of_agent else said_by_user(feedback)
+
+
+def key_of(message: Message, line: bytes) -> str:
+    """What tells a message from all others: its id, or its whole record, which has its time."""
+    return f"message {message.id}" if isinstance(message.id, str) else str(hash(line.rstrip()))
+
+
+def words_of(message: Message) -> list[str]:
+    """What is said in a message, without what the client put beside it."""
+    tags = _SCAFFOLDING if message.origin is not None else _OLD_SCAFFOLDING
+    return [text for part in texts_of(message.content) if (text := without_blocks(part, tags)).strip()]
+
+
+def _may_matter(kind: str) -> bool:
+    return kind in _MATTER or not kind.startswith(_NOISE)

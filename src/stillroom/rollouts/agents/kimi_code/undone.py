@@ -1,0 +1,62 @@
+"""Which prompts of a Kimi Code session were undone; it shows only in the whole wire."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.rollouts.agents.decoder import UNREADABLE, number_of
+from stillroom.rollouts.agents.kimi_code.messages import is_prompt
+from stillroom.rollouts.agents.kimi_code.records import appended_of, head_of, key_of
+from stillroom.rollouts.batches import read_batches
+from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.stats import ReadStats
+
+_MATTERS = (b'"context.append_message"', b'"context.undo"', b'"context.clear"', b'"context.apply_compaction"')
+
+
+class _Undo(msgspec.Struct):
+    count: Any = None
+
+
+_undo = msgspec.json.Decoder(_Undo)
+
+
+def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
+    """The keys of the prompts that were undone, as hashes. Raises `OSError` or `RolloutError`."""
+    talk = _Talk(reading.remembered_records)
+    with open_stored(path, reading=reading) as file:
+        for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
+            for line in lines:
+                if any(mark in line[:200] for mark in _MATTERS):
+                    try:
+                        talk.follow(line)
+                    except UNREADABLE:
+                        continue
+    return frozenset(talk.undone)
+
+
+class _Talk:
+    """The prompts that can still be undone: none from before the context was cleared or compacted."""
+
+    def __init__(self, limit: int) -> None:
+        self.undone: set[int] = set()
+        self._limit = limit
+        self._prompts: list[int] = []
+
+    def follow(self, line: bytes) -> None:
+        match head_of(line).type:
+            case "context.append_message":
+                message = appended_of(line).message
+                if message.role == "user" and is_prompt(message.origin) and len(self._prompts) < self._limit:
+                    self._prompts.append(hash(key_of(message, line)))
+            case "context.undo":
+                count = min(number_of(_undo.decode(line).count) or 0, len(self._prompts))
+                if count > 0:
+                    self.undone.update(self._prompts[-count:])
+                    del self._prompts[-count:]
+            case "context.clear" | "context.apply_compaction":
+                self._prompts.clear()
