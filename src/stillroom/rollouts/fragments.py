@@ -91,7 +91,10 @@ def keeps_all_parts(line: bytes) -> bool:
 
 
 def _all_kept(parts: list[_Part]) -> bool:
-    return bool(parts) and not any(part.text.lstrip()[:24].lower().startswith(_EXCLUDED_STARTS) for part in parts)
+    for part in parts:
+        if part.text.lstrip()[:24].lower().startswith(_EXCLUDED_STARTS):
+            return False
+    return bool(parts)
 
 
 def without_memory(raw: bytes, *, user: bool) -> bytes | None:
