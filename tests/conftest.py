@@ -15,7 +15,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 _OF_THE_USER = (
     *("STILLROOM_", "CODEX_", "CLAUDE_", "OPENAI_", "ANTHROPIC_", "GIT_"),
-    *("XDG_DATA_HOME", "OPENCODE_", "GEMINI_", "QWEN_", "COPILOT_", "PI_", "LETTA_", "KIMI_", "AIDER_"),
+    *(
+        "XDG_DATA_HOME",
+        "OPENCODE_",
+        "GEMINI_",
+        "QWEN_",
+        "COPILOT_",
+        "PI_",
+        "LETTA_",
+        "KIMI_",
+        "AIDER_",
+        "OPENHANDS_",
+        "CLINE_",
+        "CONTINUE_",
+    ),
 )
 
 #: Every test here runs whole passes, programs or servers: `make slow` has them, the unit tests are about one room.

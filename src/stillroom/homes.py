@@ -17,6 +17,7 @@ Format = Literal[
     "copilot-cli",
     "pi",
     "aider",
+    "openhands",
     "letta-code",
     "kimi-code",
     "stillroom",
@@ -89,6 +90,13 @@ def _kimi(environ: Environ) -> tuple[Path, ...]:
     return (_path(environ.get("KIMI_CODE_HOME") or "~/.kimi-code"),)
 
 
+def _openhands(environ: Environ) -> tuple[Path, ...]:
+    """`OPENHANDS_PERSISTENCE_DIR`, or `~/.openhands`; and `OPENHANDS_CONVERSATIONS_DIR`."""
+    home = _path(environ.get("OPENHANDS_PERSISTENCE_DIR") or "~/.openhands")
+    given = environ.get("OPENHANDS_CONVERSATIONS_DIR")
+    return (home, _path(given)) if given else (home,)
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -105,6 +113,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "copilot-cli": Home("COPILOT_HOME", _copilot),
         "pi": Home("PI_CODING_AGENT_DIR", _pi),
         "aider": Home("AIDER_CHAT_HISTORY_FILE", _aider),
+        "openhands": Home("OPENHANDS_PERSISTENCE_DIR", _openhands),
         "letta-code": Home("LETTA_LOCAL_BACKEND_DIR", _letta),
         "kimi-code": Home("KIMI_CODE_HOME", _kimi),
         # What was recorded or ingested here. Its place is the home in use, whatever names that: settings add it.

@@ -18,6 +18,7 @@ from stillroom.rollouts.agents.kimi_code import reader as kimi_code
 from stillroom.rollouts.agents.letta_code import reader as letta_code
 from stillroom.rollouts.agents.openai_agents import reader as openai_agents
 from stillroom.rollouts.agents.opencode import reader as opencode
+from stillroom.rollouts.agents.openhands import reader as openhands
 from stillroom.rollouts.agents.pi import reader as pi
 from stillroom.rollouts.agents.qwen import reader as qwen
 from stillroom.rollouts.agents.stillroom import reader as stillroom
@@ -60,6 +61,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             copilot,
             pi,
             aider,
+            openhands,
             letta_code,
             kimi_code,
             stillroom,
