@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
-from stillroom.errors import RolloutError
+from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.agents.aider import reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 from stillroom.thread import FileStamp, Thread
@@ -172,13 +173,15 @@ def test_a_history_cut_anywhere_loses_nothing_before_the_cut(tmp_path_factory, c
     whole = [said for thread in threads(put(folder, text)) for said in read(reader, Path(thread.rollout_path))[0]]
     (folder / NAME).write_bytes(data[:at] + garbage)
     part: list[tuple[str, str]] = []
-    for thread in threads(folder):
-        small = Reading(batch_bytes=4096, chunk_bytes=512)
-        with reader.open_items(Path(thread.rollout_path), max_line_bytes=4096, reading=small) as items:
-            raws = [item.raw for item in items]
-        with reader.open_items(Path(thread.rollout_path), max_line_bytes=4096, reading=small) as items:
-            assert b",".join(items.texts()) == b",".join(raws)
-        part += read(reader, Path(thread.rollout_path))[0]
+    small = Reading(batch_bytes=4096, chunk_bytes=512)
+    for path in (Path(thread.rollout_path) for thread in threads(folder)):
+        # Of a chat there may be no more than its heading.
+        with suppress(EmptyRollout):
+            with reader.open_items(path, max_line_bytes=4096, reading=small) as items:
+                raws = [item.raw for item in items]
+            with reader.open_items(path, max_line_bytes=4096, reading=small) as items:
+                assert b",".join(items.texts()) == b",".join(raws)
+            part += read(reader, path)[0]
     # The message that was cut may be anybody's, and what follows a message in one piece with it belongs to it.
     assert part[:-1] == whole[: max(len(part) - 1, 0)]
     assert sum(who == "user" for who, _ in part) == data[:at].count("é.  \n".encode())
