@@ -23,6 +23,7 @@ HOMES = {
     "QWEN_HOME": "/qwen",
     "COPILOT_HOME": "/copilot",
     "PI_CODING_AGENT_DIR": "/pi",
+    "OPENHANDS_PERSISTENCE_DIR": "/openhands",
     "LETTA_LOCAL_BACKEND_DIR": "/letta",
     "KIMI_CODE_HOME": "/kimi",
 }
@@ -49,6 +50,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("qwen-code", "/qwen"),
         ("copilot-cli", "/copilot"),
         ("pi", "/pi"),
+        ("openhands", "/openhands"),
         ("letta-code", "/letta"),
         ("kimi-code", "/kimi"),
         ("stillroom", str(tmp_path)),
