@@ -12,6 +12,7 @@ import pytest
 from extract_home import Home, thread_id
 
 from stillroom.extract.outcome import Failed, NoOutput, WithOutput
+from stillroom.extract.reading import count_thread
 from stillroom.extract.run import run_phase1
 
 
@@ -31,6 +32,21 @@ def test_what_the_user_asked_for_is_kept_with_its_engine(home: Home):
     assert stored.engine == "offline"
     assert "make check" in stored.raw_memory
     assert home.store.calls() == []
+
+
+def test_what_a_session_held_is_kept_when_it_is_read(home: Home):
+    path = home.add(0, messages=("Always use tabs.",))
+    first, _, rest = path.read_bytes().partition(b"\n")
+    path.write_bytes(first + b'\n{"timestamp":"t","type":"hologram","payload":{}}\nno json\n' + rest)
+    home.run()
+    (total,) = home.store.read_totals()
+    assert (total.threads, total.bad_lines) == (1, 1)
+    assert total.messages > 0
+    assert [(each.kind, each.records) for each in home.store.unknown_totals()] == [("hologram", 1)]
+    thread = home.store.thread(thread_id(0))
+    assert thread is not None
+    counted = count_thread(thread, stage=home.settings.stage_one)
+    assert (counted.messages, counted.tokens, counted.unknown) == (total.messages, total.tokens, {"hologram": 1})
 
 
 def test_secrets_do_not_survive(home: Home):
@@ -72,6 +88,7 @@ from stillroom.testing.sessions import sample_rollout
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source
 from stillroom.extract.register import register_threads
+from stillroom.extract.reading import count_thread
 from stillroom.extract.run import run_phase1
 from stillroom.store import Store
 folder = Path({str(tmp_path)!r})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stillroom.config import Reading
 from stillroom.errors import EmptyRollout
 from stillroom.rollouts.batches import read_batches
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.lines import open_stored, read_lines
 from stillroom.rollouts.records import Records
 from stillroom.rollouts.render import render_string, render_texts
@@ -111,6 +111,7 @@ def plainly(path: Path, limit: int, reading: Reading) -> tuple[list[Item], ReadS
             if (item := records.item(text, stats.lines)) is not None:
                 items.append(item)
                 stats.kept += 1
+                stats.messages += item.type in MESSAGES
     return items, stats
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stillroom.rollouts.events import Said, read_events
 from stillroom.rollouts.found import Found
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.provenance import provenance_of
 from stillroom.rollouts.readers import READERS, open_thread
 
@@ -47,6 +47,10 @@ def test_what_every_sample_says_has_one_origin_whether_items_or_events_are_asked
             assert isinstance(found, Found)
             with open_thread(found.thread, max_line_bytes=LIMIT) as items:
                 everything = list(items)
+            assert items.stats.messages == sum(item.type in MESSAGES for item in everything)
+            with open_thread(found.thread, max_line_bytes=LIMIT) as joined:
+                assert sum(len(text) + 1 for text in joined.texts()) == sum(len(item.raw) + 1 for item in everything)
+            assert (joined.stats.kept, joined.stats.messages) == (items.stats.kept, items.stats.messages)
             for item in everything:
                 said = {event.who for event in read_events([item]) if isinstance(event, Said)}
                 expected = {provenance_of(item)} if item.type in {"message", "agent_message"} else set()

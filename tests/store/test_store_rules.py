@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import tempfile
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
@@ -78,6 +80,8 @@ def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
     if luck.random() < 0.2:
         store.reopen_offline()
     if luck.random() < 0.2:
+        store.switch_off(["/repo/deep", "/repository"])
+    if luck.random() < 0.2:
         store.forget_missing("codex", [known.rollout_path for known in store.threads() if luck.random() < 0.7])
     clock.advance(seconds=luck.choice([0, 1, HOUR, HOUR + 1, -HOUR, -3 * HOUR, 2 * DAY]))
 
@@ -117,6 +121,7 @@ def counted(standings: list[Standing], cwd: str | None) -> dict[str, int]:
         "retries": "given_up",
         "current": "current",
         "mode": "switched_off",
+        "project": "switched_off",
         "archived": "archived",
         **dict.fromkeys(("preview", "memory_worker", "source"), "not_interactive"),
     }
@@ -185,6 +190,8 @@ def test_each_rule_decides_about_a_thread_that_it_alone_refuses(store: Store, cl
     scanned = decided(store, clock, stage=few)
     assert (scanned["first"], scanned["second"]) == (("next", None), ("excluded", "scan_limit"))
     assert decided(store, clock, cwd="/elsewhere")["first"] == ("excluded", "cwd")
+    assert store.switch_off(["/repo"])
+    assert decided(store, clock)["first"] == ("excluded", "project")
     assert decided(store, clock, memories=Memories(enabled=False))["first"] == ("excluded", "enabled")
     assert [rule.name for rule in EXTRACTION] == list(get_args(ExtractionRule))
     assert store.explain("nobody", question(clock)) is None
@@ -203,6 +210,10 @@ def test_the_rules_say_of_every_output_what_the_selection_and_the_pruning_do(see
         if luck.random() < 0.5:
             consolidate(store, clock)
         store.set_memory_mode(luck.choice(names), luck.choice(["enabled", "disabled"]))
+        with closing(sqlite3.connect(Path(folder) / "s")) as db:
+            held = luck.choice(["in", "out", None])
+            db.execute("UPDATE stage1_outputs SET held = ? WHERE thread_id = ?", (held, luck.choice(names)))
+            db.commit()
         clock.advance(seconds=luck.choice([0, DAY, 30 * DAY, 31 * DAY]))
         asked = question(clock, memories=Memories(max_raw_memories_for_consolidation=limit))
         explained = {name: store.explain(name, asked) for name in names}

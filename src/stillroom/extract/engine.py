@@ -52,6 +52,7 @@ class Opened:
     """A session that was read; nothing of it has left the machine."""
 
     read: ReadTotals
+    unknown: dict[str, int]  #: records of kinds that no reader knows, by kind
     memory_mode: MemoryMode | None  #: what the session's own later metadata says
     extract: Callable[[], Awaitable[Extracted]]  #: raises `RolloutError`, `ModelError`, `SpendingCapped`
 
@@ -100,7 +101,12 @@ class RulesEngine:
         found = read_thread_events(
             thread, refuse_external=self._refuse_external, stage=self._stage, redact=self._redact
         )
-        return Opened(read=found.read, memory_mode=found.memory_mode, extract=partial(self._extract, thread, found))
+        return Opened(
+            read=found.read,
+            unknown=found.unknown,
+            memory_mode=found.memory_mode,
+            extract=partial(self._extract, thread, found),
+        )
 
     async def aclose(self) -> None:
         return None
@@ -140,7 +146,12 @@ class ModelEngine:
 
     def open(self, thread: Thread) -> Opened:
         text = self._read(thread, self._token_limit())
-        return Opened(read=text.read, memory_mode=text.memory_mode, extract=partial(self._extract, thread, text))
+        return Opened(
+            read=text.read,
+            unknown=text.unknown,
+            memory_mode=text.memory_mode,
+            extract=partial(self._extract, thread, text),
+        )
 
     async def _extract(self, thread: Thread, text: ReadText) -> Extracted:
         """Ask with as much of the rollout as fits; where the provider says "too long", once more with half of it."""

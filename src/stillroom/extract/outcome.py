@@ -18,6 +18,10 @@ class ReadTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     bytes: int = 0
     items: int = 0
+    #: Of the items: what people, the assistant and other agents said.
+    messages: int = 0
+    #: Of the items as JSON, four bytes to a token.
+    tokens: int = 0
     #: Lines that could not be parsed, and were skipped.
     bad_lines: int = 0
     #: Lines over the limit, which were cut.

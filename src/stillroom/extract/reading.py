@@ -17,6 +17,8 @@ from stillroom.rollouts.readers import open_thread
 from stillroom.rollouts.render import render_string, render_texts
 from stillroom.rollouts.rendered import Rendered
 from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.truncate import BYTES_PER_TOKEN
+from stillroom.store.records import ThreadRead
 from stillroom.thread import MemoryMode, Thread
 
 Redact = Callable[[str], str]
@@ -27,6 +29,7 @@ class ReadText(msgspec.Struct, frozen=True, kw_only=True):
 
     rendered: Rendered
     read: ReadTotals
+    unknown: dict[str, int]  #: records of unknown kinds, by kind
     memory_mode: MemoryMode | None  #: what the session's own later metadata says
 
 
@@ -35,6 +38,7 @@ class ReadEvents(msgspec.Struct, frozen=True, kw_only=True):
 
     events: list[Said | Ran]
     read: ReadTotals
+    unknown: dict[str, int]
     memory_mode: MemoryMode | None
 
 
@@ -49,16 +53,45 @@ def read_text(
         else:
             watched = external.watch(items) if refuse_external else items
             rendered = _renderer(form)(watched, token_limit=token_limit, redact=redact)
-    return ReadText(rendered=rendered, read=_totals(items.stats), memory_mode=_mode(items.stats, external))
+    return ReadText(
+        rendered=rendered,
+        read=_totals(items.stats, rendered.source_bytes),
+        unknown=items.stats.unknown,
+        memory_mode=_mode(items.stats, external),
+    )
 
 
 def read_thread_events(thread: Thread, *, refuse_external: bool, stage: StageOne, redact: Redact) -> ReadEvents:
     """Read what happened, already redacted. Raises `RolloutError`."""
-    external = ExternalContext()
+    external, measured = ExternalContext(), _Measured()
     with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
         watched = external.watch(items) if refuse_external else items
-        events = read_events(_redacted(watched, redact))
-    return ReadEvents(events=events, read=_totals(items.stats), memory_mode=_mode(items.stats, external))
+        events = read_events(_redacted(measured.watch(watched), redact))
+    return ReadEvents(
+        events=events,
+        read=_totals(items.stats, measured.bytes),
+        unknown=items.stats.unknown,
+        memory_mode=_mode(items.stats, external),
+    )
+
+
+def count_thread(thread: Thread, *, stage: StageOne) -> ThreadRead:
+    """What the rollout holds, by reading all of it. Raises `RolloutError`."""
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
+        size = sum(len(text) + 1 for text in items.texts())
+    return thread_read(_totals(items.stats, size), items.stats.unknown)
+
+
+def thread_read(read: ReadTotals, unknown: dict[str, int]) -> ThreadRead:
+    """What the store keeps of a reading."""
+    return ThreadRead(
+        messages=read.messages,
+        tokens=read.tokens,
+        bad_lines=read.bad_lines,
+        long_lines=read.long_lines,
+        cut_bytes=read.cut_bytes,
+        unknown=unknown,
+    )
 
 
 def rollout_token_limit(context_window: int | None, stage: StageOne) -> int:
@@ -91,10 +124,24 @@ def _redacted(items: Iterable[Item], redact: Redact) -> Iterator[Item]:
         yield item if clean is text else msgspec.structs.replace(item, raw=clean.encode())
 
 
-def _totals(stats: ReadStats) -> ReadTotals:
+class _Measured:
+    """How large the items were that went by."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def watch(self, items: Iterable[Item]) -> Iterator[Item]:
+        for item in items:
+            self.bytes += len(item.raw) + 1  # and a comma
+            yield item
+
+
+def _totals(stats: ReadStats, size: int) -> ReadTotals:
     return ReadTotals(
         bytes=stats.bytes,
         items=stats.kept,
+        messages=stats.messages,
+        tokens=-(-size // BYTES_PER_TOKEN),
         bad_lines=stats.bad_lines,
         long_lines=stats.long_lines,
         cut_bytes=stats.cut_bytes,

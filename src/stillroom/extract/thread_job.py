@@ -13,6 +13,7 @@ from stillroom.errors import ModelError, RolloutError, SpendingCapped, Stillroom
 from stillroom.extract.engine import Engine, Extracted, Opened, redactor
 from stillroom.extract.leases import Leases
 from stillroom.extract.outcome import Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
+from stillroom.extract.reading import thread_read
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
 from stillroom.thread import MemoryMode, Thread
@@ -72,6 +73,7 @@ def _open(thread_id: str, store: Store, engine: Engine) -> Opened | Skipped | Lo
     if thread is None:
         return LostLease(thread_id=thread_id)  # deleted after it was claimed
     session = engine.open(thread)
+    store.save_read(thread_id, thread_read(session.read, session.unknown))
     recorded = session.memory_mode
     if recorded is None or recorded == thread.memory_mode or _learn_mode(store, thread, recorded):
         return session

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+MESSAGES = frozenset({"message", "agent_message"})
+"""Types of items in which somebody says something."""
+
 
 class Item(msgspec.Struct, frozen=True):
     """A `ResponseItem` as the agent stored it; `raw` is valid JSON in valid UTF-8."""

@@ -10,7 +10,7 @@ import msgspec
 import re2
 
 from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean, keeps_all_parts
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.meta import Git, SessionMeta, meta_id, parse_meta
 from stillroom.rollouts.policy import DROPPED_ITEMS, DROPPED_ROLES, MEMORY_ITEMS, OTHER_LINES
 from stillroom.rollouts.stats import ReadStats
@@ -38,7 +38,7 @@ _PASSED_OVER = (
     *(_ITEM + kind + b'"' for kind in sorted(_DROPPED_KINDS)),
 )
 _TURN = b'"type":"turn_context"'
-_KEPT_WHOLE = tuple(_ITEM + kind + b'"' for kind in sorted(_KEPT_KINDS) if kind != b"message")
+_KEPT_WHOLE = tuple(_ITEM + kind + b'"' for kind, name in sorted(_KEPT_KINDS.items()) if name not in MESSAGES)
 _MESSAGE = re.compile(
     _ITEM + rb'message"(?:,"(?:id|status)":"[^"\\]*")*,"role":"(?P<role>assistant|user|developer|system)"'
 )
@@ -120,13 +120,14 @@ class Records:
             if line.startswith(_PASSED_OVER, self._type_at) and line.startswith(_TIMESTAMP) and line[-2:] == b"}\n":
                 continue
             if (item := self.item(line, number)) is not None:
-                self.stats.kept += 1
+                self._count(item)
                 yield item
 
     def joined(self, lines: list[bytes]) -> bytes:
         """The same items, but only their `raw`, with commas between; at a fraction of the cost."""
         texts: list[bytes] = []
         plain: list[bytes] = []
+        said = 0  # messages among the plain ones
         at = self._type_at
         look = slice(at, at + _LOOK_BYTES)
         for line in lines:
@@ -147,15 +148,16 @@ class Records:
                             continue
                     elif message["role"] == b"assistant" or keeps_all_parts(line):
                         plain.append(line)
+                        said += 1
                         continue
                 elif line.startswith(_TURN, at) and self._is_plain_turn(line):
                     continue
             if (item := self.item(line, 0)) is not None:
-                self.stats.kept += 1
-                texts += (self._payloads(plain), item.raw)
-                plain = []
+                self._count(item)
+                texts += (self._payloads(plain, said), item.raw)
+                plain, said = [], 0
         self._type_at = at
-        texts.append(self._payloads(plain))
+        texts.append(self._payloads(plain, said))
         return b",".join(filter(None, texts))
 
     def _is_plain_turn(self, line: bytes) -> bool:
@@ -166,8 +168,11 @@ class Records:
             return False
         return True
 
-    def _payloads(self, lines: list[bytes]) -> bytes:
-        """What stands in plain lines, with commas between. A tag or damage anywhere, and each is looked at alone."""
+    def _payloads(self, lines: list[bytes], said: int) -> bytes:
+        """What stands in plain lines, of which `said` are messages, with commas between.
+
+        A tag or damage anywhere, and each is looked at alone.
+        """
         try:
             decode = _payload.decode
             joined = b",".join([decode(line).payload for line in lines])
@@ -176,12 +181,18 @@ class Records:
         if MEMORY_TAG in joined or _shows_image(joined) or _utf8(joined) is not joined:
             return self._one_by_one(lines)
         self.stats.kept += len(lines)
+        self.stats.messages += said
         return joined
 
     def _one_by_one(self, lines: list[bytes]) -> bytes:
-        items = [item.raw for line in lines if (item := self.item(line, 0)) is not None]
-        self.stats.kept += len(items)
-        return b",".join(items)
+        items = [item for line in lines if (item := self.item(line, 0)) is not None]
+        for item in items:
+            self._count(item)
+        return b",".join([item.raw for item in items])
+
+    def _count(self, item: Item) -> None:
+        self.stats.kept += 1
+        self.stats.messages += item.type in MESSAGES
 
     def may_matter(self, beginning: bytes) -> bool:
         """False only if the first bytes of a line say that it holds nothing for memory."""

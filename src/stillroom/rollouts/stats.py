@@ -15,6 +15,8 @@ class ReadStats:
     bytes: int = 0
     lines: int = 0
     kept: int = 0
+    #: Of those kept: what people, the assistant and other agents said.
+    messages: int = 0
     #: Lines that could not be parsed, and were skipped.
     bad_lines: int = 0
     #: Lines over the limit.

@@ -163,15 +163,19 @@ GROUP BY reason;
 -- list_standings --
 -- What the rules ask of every thread, newest first, with what a list of them shows. The columns of a job come last.
 SELECT
-    thread.thread_id, agent, rollout_path, source, cwd, created_at_ms, updated_at_ms, title, preview, memory_mode,
-    archived, parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider,
-    recorded_mode, chosen_mode, missing, file_size,
+    thread.thread_id, agent, rollout_path, source, thread.cwd, created_at_ms, updated_at_ms, title, preview,
+    memory_mode, archived, parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider,
+    recorded_mode, chosen_mode, switched_off, missing, thread.file_size,
+    coalesce(git_origin_url, remote, CASE WHEN is_git THEN folder END) AS repository,
+    seen.messages, seen.tokens, seen.file_size AS seen_size,
     job.status, job.worker_id, job.leased_at, job.lease_until, job.finished_at, job.retry_at, job.retry_remaining,
     job.last_error, job.input_watermark, job.last_success_watermark, job.reopened,
     output.source_updated_at AS output_watermark
 FROM threads AS thread
 LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
 LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
+LEFT JOIN thread_reads AS seen ON seen.thread_id = thread.thread_id
+LEFT JOIN repositories AS repository ON repository.cwd = thread.cwd
 ORDER BY updated_at_ms DESC, thread.thread_id DESC;
 
 -- get_ranked_output --
@@ -185,12 +189,13 @@ WITH ranked AS (
     JOIN threads AS thread ON thread.thread_id = output.thread_id
     WHERE memory_mode = 'enabled'
         AND (trim(raw_memory, char(32, 9, 10, 13)) <> '' OR trim(rollout_summary, char(32, 9, 10, 13)) <> '')
-        AND coalesce(last_usage, source_updated_at) >= :cutoff
+        AND held IS NOT 'out' AND (held = 'in' OR coalesce(last_usage, source_updated_at) >= :cutoff)
 )
 SELECT
     source_updated_at, generated_at, usage_count, last_usage,
     trim(raw_memory, char(32, 9, 10, 13)) = '' AND trim(rollout_summary, char(32, 9, 10, 13)) = '' AS is_blank,
-    selected_for_phase2 AS selected, selected_for_phase2_source_updated_at AS selected_source_updated_at, ranked.rank
+    selected_for_phase2 AS selected, selected_for_phase2_source_updated_at AS selected_source_updated_at, held,
+    ranked.rank
 FROM stage1_outputs AS output
 LEFT JOIN ranked ON ranked.thread_id = output.thread_id
 WHERE output.thread_id = :thread_id;
@@ -418,6 +423,50 @@ WHERE thread_id = :thread_id;
 -- A message that cites memory, or a command that reads it.
 INSERT INTO memory_uses (thread_id, digest, nth, kind, at, counted)
 VALUES (:thread_id, :digest, :nth, :kind, :at, :counted);
+
+-- save_read --
+-- What a session's file held; it looks as it did at the last scan.
+INSERT INTO thread_reads (thread_id, file_size, messages, tokens, bad_lines, long_lines, cut_bytes)
+SELECT thread_id, file_size, :messages, :tokens, :bad_lines, :long_lines, :cut_bytes
+FROM threads
+WHERE thread_id = :thread_id
+ON CONFLICT (thread_id) DO UPDATE SET
+    file_size = excluded.file_size,
+    messages = excluded.messages,
+    tokens = excluded.tokens,
+    bad_lines = excluded.bad_lines,
+    long_lines = excluded.long_lines,
+    cut_bytes = excluded.cut_bytes;
+
+-- clear_unknown --
+-- The session is read anew.
+DELETE FROM thread_unknown
+WHERE thread_id = :thread_id;
+
+-- save_unknown --
+-- Records of a kind that this version does not know.
+INSERT INTO thread_unknown (thread_id, kind, records)
+SELECT thread_id, :kind, :records
+FROM threads
+WHERE thread_id = :thread_id;
+
+-- total_unknown --
+-- What this version does not know, by agent, kind and the client's version.
+SELECT agent, kind, cli_version AS version, sum(records) AS records, count(*) AS threads
+FROM thread_unknown AS unknown
+JOIN threads AS thread ON thread.thread_id = unknown.thread_id
+GROUP BY agent, kind, cli_version
+ORDER BY agent, kind, cli_version;
+
+-- total_reads --
+-- What was read of each agent's sessions, and what could not be.
+SELECT
+    agent, count(*) AS threads, sum(messages) AS messages, sum(tokens) AS tokens, sum(bad_lines) AS bad_lines,
+    sum(long_lines) AS long_lines, sum(cut_bytes) AS cut_bytes
+FROM thread_reads AS seen
+JOIN threads AS thread ON thread.thread_id = seen.thread_id
+GROUP BY agent
+ORDER BY agent;
 
 -- prune_outputs --
 -- Remove the oldest outputs that nobody used for too long and that no memory file rests on.

@@ -217,3 +217,41 @@ class Folder(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether something was extracted of one of its threads.
     has_output: bool
     checkout: Checkout | None
+
+
+class ThreadRead(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session's file held when it was read as a whole."""
+
+    messages: int
+    #: Of what memory keeps, four bytes to a token.
+    tokens: int
+    #: Lines that could not be parsed.
+    bad_lines: int = 0
+    #: Lines over the limit, and what was taken out of them.
+    long_lines: int = 0
+    cut_bytes: int = 0
+    #: Records of kinds that this version does not know, by kind.
+    unknown: dict[str, int] = {}
+
+
+class ReadTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of one agent's sessions."""
+
+    agent: str
+    threads: int
+    messages: int
+    tokens: int
+    bad_lines: int
+    long_lines: int
+    cut_bytes: int
+
+
+class UnknownTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """Records of a kind that this version does not know."""
+
+    agent: str
+    kind: str
+    #: Of the client; None: not recorded.
+    version: str | None
+    records: int
+    threads: int

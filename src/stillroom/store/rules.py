@@ -27,10 +27,10 @@ Verdict = Literal["passes", "refuses", "waits", "done", "not_reached"]
 """`waits`: time, or another process, lifts it. `done`: nothing to do. `not_reached`: an earlier rule refuses."""
 
 ExtractionRule = Literal[
-    "enabled", "mode", "watermark", "missing", "archived", "preview", "memory_worker", "source", "current", "cwd",
-    "idle", "age", "scan_limit", "lease", "retries", "backoff", "cap",
+    "enabled", "mode", "project", "watermark", "missing", "archived", "preview", "memory_worker", "source", "current",
+    "cwd", "idle", "age", "scan_limit", "lease", "retries", "backoff", "cap",
 ]  # fmt: skip
-SelectionRule = Literal["output", "remembered", "words", "used", "rank"]
+SelectionRule = Literal["output", "remembered", "words", "undone", "used", "rank"]
 RetentionRule = Literal["kept"]
 
 State = Literal["extracted", "no_output", "next", "waiting", "running", "failed", "excluded"]
@@ -75,6 +75,8 @@ class Output(NamedTuple):
     #: Whether the last successful consolidation drew on it, and on which version.
     selected: bool
     selected_source_updated_at: int | None
+    #: What an undo decided of it: `out` of the folder, or `in` it however old it is.
+    held: str | None
     #: Among all that may be selected, from 0; None: it may not.
     rank: int | None
 
@@ -93,6 +95,8 @@ class Facts(NamedTuple):
     preview: str
     recorded_mode: str
     chosen_mode: str | None
+    #: It ran in a project whose memory is switched off.
+    switched_off: bool
     archived: bool
     missing: bool
     job: Job | None
@@ -123,8 +127,8 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     values: Values
     #: The key of `config.toml` that would change it.
     setting: str | None = None
-    #: The option of `stillroom run` that would.
-    option: str | None = None
+    #: The command that would.
+    command: str | None = None
     #: When it lifts by itself, in seconds.
     until: int | None = None
 
@@ -137,7 +141,7 @@ class _Rule(NamedTuple):
     #: What was compared, and when it lifts by itself.
     tell: Callable[[Facts, Question], tuple[Values, int | None]]
     setting: str | None = None
-    option: str | None = None
+    command: str | None = None
 
 
 def rule_on_extraction(facts: Facts, question: Question) -> Iterator[Ruling]:
@@ -189,12 +193,17 @@ def rule_on_selection(facts: Facts, output: Output | None, question: Question) -
         yield Ruling(rule="output", verdict="refuses", values={"extracted": done})
         return
     yield Ruling(rule="output", verdict="passes", values={"generated_at": output.generated_at})
-    verdict: Verdict = "passes" if facts.mode == "enabled" else "refuses"
-    yield Ruling(rule="remembered", verdict=verdict, values={"mode": facts.mode})
+    refused = facts.mode != "enabled" or facts.switched_off
+    yield Ruling(
+        rule="remembered",
+        verdict="refuses" if refused else "passes",
+        values={"mode": facts.mode, "project_switched_off": facts.switched_off},
+    )
     yield Ruling(rule="words", verdict="refuses" if output.is_blank else "passes", values={})
+    yield Ruling(rule="undone", verdict="refuses" if output.held == "out" else "passes", values={"held": output.held})
     yield Ruling(
         rule="used",
-        verdict="passes" if output.last_used >= cutoff(question) else "refuses",
+        verdict="refuses" if _is_unused(output, question) else "passes",
         values={
             "usage_count": output.usage_count,
             "last_used": output.last_used,
@@ -203,7 +212,7 @@ def rule_on_selection(facts: Facts, output: Output | None, question: Question) -
         setting="memories.max_unused_days",
     )
     limit = memories.max_raw_memories_for_consolidation
-    verdict = "not_reached" if output.rank is None else "passes" if output.rank < limit else "refuses"
+    verdict: Verdict = "not_reached" if output.rank is None else "passes" if output.rank < limit else "refuses"
     yield Ruling(
         rule="rank",
         verdict=verdict,
@@ -219,7 +228,7 @@ def rule_on_selection(facts: Facts, output: Output | None, question: Question) -
 
 def rule_on_retention(output: Output, question: Question) -> Ruling:
     """Whether a pass removes what was extracted. `waits`: it does once no memory file rests on it."""
-    unused = output.last_used < cutoff(question)
+    unused = _is_unused(output, question)
     return Ruling(
         rule="kept",
         verdict="passes" if not unused else "waits" if output.selected else "refuses",
@@ -231,6 +240,11 @@ def rule_on_retention(output: Output, question: Question) -> Ruling:
         setting="memories.max_unused_days",
         until=None if unused else output.last_used + max(question.memories.max_unused_days, 0) * _DAY,
     )
+
+
+def _is_unused(output: Output, question: Question) -> bool:
+    """For too long; what an undo brought back stays as if it were used."""
+    return output.held != "in" and output.last_used < cutoff(question)
 
 
 def cutoff(question: Question) -> int:
@@ -249,7 +263,7 @@ def _ruled(rule: _Rule, verdict: Verdict, facts: Facts, question: Question) -> R
         verdict=verdict,
         values=values,
         setting=rule.setting,
-        option=rule.option,
+        command=rule.command,
         until=until if verdict == "waits" else None,
     )
 
@@ -366,8 +380,14 @@ EXTRACTION: tuple[_Rule, ...] = (
         lambda facts, question: "passes" if facts.mode == "enabled" else "refuses",
         lambda facts, question: ({"recorded": facts.recorded_mode, "chosen": facts.chosen_mode}, None),
     ),
+    _Rule(
+        "project",
+        lambda facts, question: "refuses" if facts.switched_off else "passes",
+        lambda facts, question: ({"cwd": facts.cwd, "switched_off": facts.switched_off}, None),
+        command="stillroom memories --on",
+    ),
     # What is done is done, whatever would refuse it today.
-    _Rule("watermark", _watermark, _tell_watermark, option="--upgrade"),
+    _Rule("watermark", _watermark, _tell_watermark, command="stillroom run --upgrade"),
     _Rule(
         "missing",
         lambda facts, question: "refuses" if facts.missing else "passes",
@@ -394,7 +414,7 @@ EXTRACTION: tuple[_Rule, ...] = (
         lambda facts, question: "waits" if facts.thread_id == question.current_thread_id else "passes",
         lambda facts, question: ({"current_thread_id": question.current_thread_id}, None),
     ),
-    _Rule("cwd", _cwd, lambda facts, question: ({"cwd": facts.cwd, "asked": question.cwd}, None), option="--cwd"),
+    _Rule("cwd", _cwd, lambda facts, question: ({"cwd": facts.cwd, "asked": question.cwd}, None)),
     _Rule("idle", _idle, _tell_idle, setting="memories.min_rollout_idle_hours"),
     _Rule(
         "age",
@@ -404,7 +424,7 @@ EXTRACTION: tuple[_Rule, ...] = (
             None,
         ),
         setting="memories.max_rollout_age_days",
-        option="--backfill",
+        command="stillroom run --backfill",
     ),
     _Rule(
         "scan_limit",
@@ -413,12 +433,12 @@ EXTRACTION: tuple[_Rule, ...] = (
             {"newer_threads": facts.scanned_before, "thread_scan_limit": question.stage.thread_scan_limit},
             None,
         ),
-        option="--backfill",
+        command="stillroom run --backfill",
     ),
     _Rule("lease", _lease, _tell_lease),
     _Rule("retries", _retries, _tell_retries),
     _Rule("backoff", _backoff, _tell_backoff),
-    _Rule("cap", _cap, _tell_cap, setting="memories.max_rollouts_per_startup", option="--backfill"),
+    _Rule("cap", _cap, _tell_cap, setting="memories.max_rollouts_per_startup", command="stillroom run --backfill"),
 )
 """The rules about extracting a thread, in the order in which they are told."""
 
@@ -426,6 +446,6 @@ EXTRACTION: tuple[_Rule, ...] = (
 _SCANNED = tuple(
     rule
     for rule in EXTRACTION
-    if rule.name in {"mode", "missing", "archived", "preview", "source", "current", "cwd", "idle", "age"}
+    if rule.name in {"mode", "project", "missing", "archived", "preview", "source", "current", "cwd", "idle", "age"}
 )
 _CLAIMED = tuple(rule for rule in EXTRACTION if rule.name in {"watermark", "scan_limit", "lease", "retries", "backoff"})

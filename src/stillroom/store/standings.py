@@ -46,6 +46,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     #: The rule that decided; None: the next pass takes it.
     decided: Ruling | None
     has_output: bool
+    #: Its remote; without one the folder of the work tree.
+    repository: str | None = None
+    #: As of the last time that its file was read as a whole; None: it never was.
+    messages: int | None = None
+    tokens: int | None = None
+    #: The file went on since then.
+    grown: bool = False
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +114,7 @@ def _facts(row: sqlite3.Row, running: int) -> Facts:
         preview=row["preview"],
         recorded_mode=row["recorded_mode"],
         chosen_mode=row["chosen_mode"],
+        switched_off=bool(row["switched_off"]),
         archived=bool(row["archived"]),
         missing=bool(row["missing"]),
         job=_job(row) if row["status"] is not None else None,
@@ -140,6 +148,10 @@ def _standing(row: sqlite3.Row, facts: Facts, question: Question) -> Standing:
         state=state_of(decided, has_output=has_output),
         decided=decided,
         has_output=has_output,
+        repository=from_sql(row["repository"]) if row["repository"] else None,
+        messages=row["messages"],
+        tokens=row["tokens"],
+        grown=row["seen_size"] is not None and row["seen_size"] != row["file_size"],
     )
 
 

@@ -14,7 +14,7 @@ from typing import Self
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
 from stillroom.spending import ModelCall, Usage
-from stillroom.store import consolidation, folders, leases, ledger, stage1, standings, switching, threads, usage
+from stillroom.store import consolidation, folders, leases, ledger, reads, stage1, standings, switching, threads, usage
 from stillroom.store.database import Database
 from stillroom.store.records import (
     Checkout,
@@ -24,6 +24,7 @@ from stillroom.store.records import (
     OutputStamp,
     PassRecord,
     RateLimitSnapshot,
+    ReadTotal,
     RecordedUse,
     Selection,
     SpendingTotal,
@@ -31,7 +32,9 @@ from stillroom.store.records import (
     Stage1ClaimOutcome,
     Stage1Draft,
     Stage1Output,
+    ThreadRead,
     ThreadsLeft,
+    UnknownTotal,
     Use,
 )
 from stillroom.store.rules import Question
@@ -153,6 +156,21 @@ class Store:
         """How many threads ran in these folders, and how many of them the memory folder rests on."""
         with self._database.read() as db:
             return switching.count(db, folders)
+
+    def save_read(self, thread_id: str, read: ThreadRead) -> None:
+        """Keep what the thread's file held when it was read as a whole."""
+        with self._database.write() as db:
+            reads.save(db, thread_id, read)
+
+    def read_totals(self) -> list[ReadTotal]:
+        """What was read, by agent: also what could not be understood, and what was cut."""
+        with self._database.read() as db:
+            return reads.totals(db)
+
+    def unknown_totals(self) -> list[UnknownTotal]:
+        """What no reader knows, by agent, kind and the client's version."""
+        with self._database.read() as db:
+            return reads.unknown(db)
 
     # Phase 1
 

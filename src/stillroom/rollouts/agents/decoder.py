@@ -10,7 +10,7 @@ from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.made import UNREADABLE as UNREADABLE
 from stillroom.rollouts.agents.made import Made
 from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
 
@@ -43,15 +43,15 @@ class LineDecoder(ABC):
         """The items of `lines`, of which the first has the number `line_no`."""
         for number, line in enumerate(lines, line_no):
             at, made = self._read(line)
-            self.stats.kept += len(made)
+            self._count(made)
             for kind, role, raw in made:
                 yield Item(kind, role, raw, at, number)
 
     def joined(self, lines: list[bytes]) -> bytes:
         """The same items, but only their `raw`, with commas between."""
-        texts = [raw for line in lines for _, _, raw in self._read(line)[1]]
-        self.stats.kept += len(texts)
-        return b",".join(texts)
+        made = [item for line in lines for item in self._read(line)[1]]
+        self._count(made)
+        return b",".join([raw for _, _, raw in made])
 
     def is_new(self, key: str) -> bool:
         """Whether the key was not asked for before."""
@@ -73,6 +73,10 @@ class LineDecoder(ABC):
     def call_of(self, call_id: str) -> Made | None:
         """The call that a result belongs to, once."""
         return self._calls.pop(call_id, None)
+
+    def _count(self, made: list[Made]) -> None:
+        self.stats.kept += len(made)
+        self.stats.messages += sum(item.type in MESSAGES for item in made)
 
     def _read(self, line: bytes) -> tuple[int | None, list[Made]]:
         if not line or line.isspace():

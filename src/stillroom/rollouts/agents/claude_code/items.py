@@ -23,7 +23,7 @@ from stillroom.rollouts.agents.claude_code.record import (
 from stillroom.rollouts.agents.claude_code.speech import Words, is_typed, read_words
 from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_user, superseded_text
 from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
 
@@ -73,22 +73,26 @@ class Records:
             made = self._made(record)
             if made:
                 time = parse_timestamp(record.timestamp.encode()) if isinstance(record.timestamp, str) else None
-                self.stats.kept += len(made)
+                self._count(made)
                 for kind, role, raw in made:
                     yield Item(kind, role, raw, time, number)
 
     def joined(self, lines: list[bytes]) -> bytes:
         """The same items, but only their `raw`, with commas between."""
-        texts: list[bytes] = []
+        made: list[Made] = []
         for line in lines:
             if (record := self._record(line)) is not None:
-                texts += [raw for _, _, raw in self._made(record)]
-        self.stats.kept += len(texts)
-        return b",".join(texts)
+                made += self._made(record)
+        self._count(made)
+        return b",".join([raw for _, _, raw in made])
 
     def may_matter(self, beginning: bytes) -> bool:
         """False only if the first bytes of a line say that it holds nothing for memory."""
         return not is_passed_over(beginning)
+
+    def _count(self, made: list[Made]) -> None:
+        self.stats.kept += len(made)
+        self.stats.messages += sum(item.type in MESSAGES for item in made)
 
     def _record(self, line: bytes) -> Record | None:
         """The record that a line holds, if memory may keep something of it and it was not here before."""
