@@ -22,6 +22,7 @@ Format = Literal[
     "kimi-code",
     "stillroom",
     "openai-agents",
+    "langchain",
 ]
 """How sessions are stored; also the `agent` of their threads."""
 
@@ -119,6 +120,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         # What was recorded or ingested here. Its place is the home in use, whatever names that: settings add it.
         "stillroom": Home("STILLROOM_HOME", lambda _: ()),
         "openai-agents": _ANYWHERE,
+        "langchain": _ANYWHERE,
     }
 )
 """By format, all of them."""

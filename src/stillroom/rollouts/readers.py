@@ -15,6 +15,7 @@ from stillroom.rollouts.agents.codex import reader as codex
 from stillroom.rollouts.agents.copilot import reader as copilot
 from stillroom.rollouts.agents.gemini import reader as gemini
 from stillroom.rollouts.agents.kimi_code import reader as kimi_code
+from stillroom.rollouts.agents.langchain import reader as langchain
 from stillroom.rollouts.agents.letta_code import reader as letta_code
 from stillroom.rollouts.agents.openai_agents import reader as openai_agents
 from stillroom.rollouts.agents.opencode import reader as opencode
@@ -66,6 +67,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             kimi_code,
             stillroom,
             openai_agents,
+            langchain,
         )
     }
 )

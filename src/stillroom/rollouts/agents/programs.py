@@ -11,6 +11,8 @@ from stillroom.rollouts.agents.decoder import UNREADABLE, number_of, text_of
 from stillroom.rollouts.agents.made import Made, output
 from stillroom.rollouts.agents.scaffolding import without_blocks
 
+# Of all kinds of parts only these are words; others quote documents, results and thoughts.
+_WORDS = frozenset({"text", "input_text", "output_text", "refusal", ""})
 _SCAFFOLDING = r"system[-_]reminder"
 _CODES = ("exit_code", "exitCode", "returncode", "return_code")
 # How tools that run commands tell the code in their text: in a line at either end.
@@ -33,8 +35,10 @@ def content_of(value: Any) -> Content:
     for part in value if isinstance(value, list) else [value]:
         text = part if isinstance(part, str) else ""
         if isinstance(part, dict):
-            images += "image" in text_of(part.get("type")) or "image" in text_of(part.get("kind"))
-            text = next(filter(None, (text_of(part.get(name)) for name in ("text", "content", "refusal"))), "")
+            kind = text_of(part.get("type")) or text_of(part.get("kind"))
+            images += "image" in kind
+            if kind in _WORDS:
+                text = next(filter(None, (text_of(part.get(name)) for name in ("text", "content", "refusal"))), "")
         if text.strip():
             texts.append(text)
     return Content(texts, images)
@@ -47,10 +51,13 @@ def prompt_of(content: Content) -> list[str]:
 
 
 def returned(call: Made | None, call_id: str, value: Any, *, ok: bool | None) -> Made:
-    """What a tool gave back, of whatever type. An exit code that it tells counts more than `ok`, what is said of it."""
+    """What a tool gave back, of whatever type.
+
+    An exit code that it tells counts more than `ok`. That a tool did well says nothing of the command that it ran.
+    """
     text = value if isinstance(value, str) else "\n".join(content_of(value).texts) or _encoded(value)
     code = exit_code_of(value if isinstance(value, dict) else text, call)
-    return output(call, call_id, text, exit_code=code, ok=ok)
+    return output(call, call_id, text, exit_code=code, ok=None if ok and _runs_command(call) else ok)
 
 
 def exit_code_of(value: Any, call: Made | None) -> int | None:
@@ -62,11 +69,15 @@ def exit_code_of(value: Any, call: Made | None) -> int | None:
             return None
     if isinstance(value, dict):
         return next((code for name in _CODES if (code := number_of(value.get(name))) is not None), None)
-    if isinstance(value, str) and call is not None and _COMMAND.search(call.raw[:2000]):
+    if isinstance(value, str) and _runs_command(call):
         lines = value[:_LINE_CHARS].partition("\n")[0], value[-_LINE_CHARS:].rstrip().rpartition("\n")[2]
         told = next(filter(None, (_CODE.fullmatch(line.strip()) for line in lines)), None)
         return int(told[1]) if told else None
     return None
+
+
+def _runs_command(call: Made | None) -> bool:
+    return call is not None and _COMMAND.search(call.raw[:2000]) is not None
 
 
 def _encoded(value: Any) -> str:

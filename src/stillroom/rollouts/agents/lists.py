@@ -1,0 +1,54 @@
+"""Files that hold the messages of one session: a JSON list, or lines with a message or a list of them each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
+from stillroom.rollouts.agents import documents
+from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.decoder import LineDecoder
+from stillroom.rollouts.agents.ends import read_small
+from stillroom.rollouts.lines import BOM, open_stored
+from stillroom.rollouts.stream import ItemStream, open_stream
+
+_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
+D = TypeVar("D", bound=LineDecoder)
+
+
+def list_files(root: Path) -> Iterator[Path]:
+    """`root` itself, or the files anywhere under it that may hold messages."""
+    if root.is_dir():
+        yield from (path for path in root.rglob("*") if path.suffix.lower() in _SUFFIXES)
+    elif root.exists():
+        yield root
+
+
+def open_list(
+    path: Path, decoder: D, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream[D]:
+    """The items of such a file. Raises `RolloutError` if it can't be opened."""
+    if is_lines(path):
+        return open_stream(
+            path, decoder, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading
+        )
+    file = open_chunks(_elements(path, reading), reading=reading)
+    stop = sys.maxsize if stop_after_bytes is None else stop_after_bytes
+    return ItemStream(file, path, decoder, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading)
+
+
+def is_lines(path: Path) -> bool:
+    """Whether each line is a value of its own; else the file is one."""
+    return path.suffix.lower() != ".json" or read_small(path, max_bytes=1024).removeprefix(BOM).lstrip()[:1] == b"{"
+
+
+def _elements(path: Path, reading: Reading) -> Generator[bytes, None, None]:
+    with open_stored(path, reading=reading) as file:
+        try:
+            yield from documents.lines(file, (), reading=reading)
+        except RolloutError as error:
+            raise RolloutError(f"`{path}` can't be used: {error}") from error
