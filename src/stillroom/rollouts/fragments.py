@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 
 import msgspec
+import re2
 
 MEMORY_TAG = b"stillroom-memory"
 IMAGE_TAG = b";base64,"
+# RE2 finds a text whose ends are rare several times sooner than `in`, but takes longer to begin.
+_memory_tag = re2.compile(b"-memory")
+_image_tag = re2.compile(IMAGE_TAG)
+_LONG_BYTES = 4 * 1024
 # Memory that was shown to a session must not become evidence for the same memory.
 _MEMORY_BLOCK = re.compile(r"<stillroom-memory\b[^>]*>.*?</stillroom-memory\s*>", re.DOTALL)
 # A client may have cut what it stored before the closing tag.
@@ -51,6 +56,13 @@ def clean(raw: bytes, *, user: bool) -> tuple[bytes | None, int]:
     if kept is not None:
         kept = without_memory(kept, user=user)
     return without_images(kept) if kept is not None else (None, 0)
+
+
+def is_marked(raw: bytes) -> bool:
+    """Whether a tag of our memory, or of an image, is in one or many items; without one only a user's is `clean`ed."""
+    if len(raw) < _LONG_BYTES:
+        return MEMORY_TAG in raw or IMAGE_TAG in raw
+    return bool(_image_tag.search(raw)) or (bool(_memory_tag.search(raw)) and MEMORY_TAG in raw)
 
 
 def is_excluded(text: str) -> bool:

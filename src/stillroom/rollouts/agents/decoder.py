@@ -9,7 +9,7 @@ from typing import Any
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.made import UNREADABLE as UNREADABLE
 from stillroom.rollouts.agents.made import Made
-from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean
+from stillroom.rollouts.fragments import clean, is_marked
 from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
@@ -94,7 +94,7 @@ class LineDecoder(ABC):
         cleaned: list[Made] = []
         for item in made:
             user = item.role == "user"
-            if user or MEMORY_TAG in item.raw or IMAGE_TAG in item.raw:
+            if user or is_marked(item.raw):
                 raw, images = clean(item.raw, user=user)
                 self.stats.images += images
                 if raw is None:

@@ -21,6 +21,7 @@ from stillroom.rollouts.stats import ReadStats
 _USER = b'"user"'
 _RESULT = b'"tool_result"'
 _ROOT = b'"parentUuid":null'
+_CHILD = b'{"parentUuid":"'
 # All stand ahead of what a message says, and behind a few fields of which one is a path.
 _WITHIN_BYTES = 8192
 _UUID = re.compile(rb'"uuid": ?"([\w-]{1,80})"')
@@ -41,7 +42,7 @@ def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -
     under: dict[str, int] = {}
     left: set[int] = set()
     for line in _lines(path, max_line_bytes, reading):
-        is_root = line.find(_ROOT, 0, _WITHIN_BYTES) >= 0
+        is_root = not line.startswith(_CHILD) and line.find(_ROOT, 0, _WITHIN_BYTES) >= 0
         if not is_root and (line.find(_USER, 0, _WITHIN_BYTES) < 0 or line.find(_RESULT, 0, _WITHIN_BYTES) >= 0):
             continue
         if (record := parse_record(line)) is None:

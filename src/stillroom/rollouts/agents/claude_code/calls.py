@@ -54,7 +54,7 @@ _REFUSED = b'"User rejected tool use"'
 _REASONS = ("the user said:\n", "reason for the rejection: ")
 _AFTER_REASON = "\n\nNote: The user's next message"
 # What a reader of outputs takes for the client's header. A header ends where the output begins.
-_LIKE_A_HEADER = re.compile(rb"Exit code:|Process (?:exited|running) with")
+_LIKE_A_HEADER = (b"Exit code:", b"Process exited with", b"Process running with")
 _HEADER_BYTES = 2000
 # What is left of data in a line that was too long.
 _SQUEEZED = re.compile(rb"\[blob: (\d{1,15}) bytes\]")
@@ -131,7 +131,8 @@ def read_result(block: Block, record: Record, form: Form | None) -> Returned:
             return Returned(kind, _output(kind, block, header, memoryview(text)[start:]), "")
         failed = failed or interrupted
     success = b"null" if text.startswith(_BACKGROUND) else b"false" if failed else b"true"
-    opening = b'{"content":"Output:\\n' if _LIKE_A_HEADER.search(text, 0, _HEADER_BYTES) else b'{"content":"'
+    head = text[:_HEADER_BYTES]
+    opening = b'{"content":"Output:\\n' if any(mark in head for mark in _LIKE_A_HEADER) else b'{"content":"'
     raw = _output(kind, block, opening, memoryview(text)[1:], b',"success":', success, b"}")
     return Returned(kind, raw, _reason(text) if refused else "")
 
@@ -187,7 +188,7 @@ def _text(content: bytes) -> bytes:
             return _encode(content.decode("utf-8", "replace"))
         texts = [text_of(part.text) if part.type == "text" else size_note(part) for part in parts]
         content = _encode("\n".join(texts))
-    if _REMINDER in content:
+    if b"<" in content and _REMINDER in content:  # the first look is far cheaper, and settles most
         content = _encode(without_scaffolding(msgspec.json.decode(content, type=str)).rstrip())
     return content
 

@@ -22,7 +22,7 @@ from stillroom.rollouts.agents.claude_code.record import (
 )
 from stillroom.rollouts.agents.claude_code.speech import Words, is_typed, read_words
 from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_user, superseded_text
-from stillroom.rollouts.fragments import IMAGE_TAG, MEMORY_TAG, clean
+from stillroom.rollouts.fragments import clean, is_marked
 from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
@@ -247,7 +247,7 @@ class Records:
         """Without the memory that was shown to the session, and without inline images."""
         finished: list[Made] = []
         for item in made:
-            if MEMORY_TAG in item.raw or IMAGE_TAG in item.raw:
+            if is_marked(item.raw):
                 try:
                     cleaned, images = clean(item.raw, user=item.role == "user")
                 except (msgspec.DecodeError, RecursionError):
