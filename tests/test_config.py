@@ -24,6 +24,7 @@ HOMES = {
     "COPILOT_HOME": "/copilot",
     "PI_CODING_AGENT_DIR": "/pi",
     "OPENHANDS_PERSISTENCE_DIR": "/openhands",
+    "CONTINUE_GLOBAL_DIR": "/continue",
     "LETTA_LOCAL_BACKEND_DIR": "/letta",
     "KIMI_CODE_HOME": "/kimi",
 }
@@ -51,6 +52,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("copilot-cli", "/copilot"),
         ("pi", "/pi"),
         ("openhands", "/openhands"),
+        ("continue", "/continue"),
         ("letta-code", "/letta"),
         ("kimi-code", "/kimi"),
         ("stillroom", str(tmp_path)),

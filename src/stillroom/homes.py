@@ -18,6 +18,7 @@ Format = Literal[
     "pi",
     "aider",
     "openhands",
+    "continue",
     "letta-code",
     "kimi-code",
     "stillroom",
@@ -98,6 +99,11 @@ def _openhands(environ: Environ) -> tuple[Path, ...]:
     return (home, _path(given)) if given else (home,)
 
 
+def _continue(environ: Environ) -> tuple[Path, ...]:
+    """`CONTINUE_GLOBAL_DIR`, or `~/.continue`."""
+    return (_path(environ.get("CONTINUE_GLOBAL_DIR") or "~/.continue"),)
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -115,6 +121,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "pi": Home("PI_CODING_AGENT_DIR", _pi),
         "aider": Home("AIDER_CHAT_HISTORY_FILE", _aider),
         "openhands": Home("OPENHANDS_PERSISTENCE_DIR", _openhands),
+        "continue": Home("CONTINUE_GLOBAL_DIR", _continue),
         "letta-code": Home("LETTA_LOCAL_BACKEND_DIR", _letta),
         "kimi-code": Home("KIMI_CODE_HOME", _kimi),
         # What was recorded or ingested here. Its place is the home in use, whatever names that: settings add it.

@@ -12,6 +12,7 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.aider import reader as aider
 from stillroom.rollouts.agents.claude_code import reader as claude_code
 from stillroom.rollouts.agents.codex import reader as codex
+from stillroom.rollouts.agents.continue_dev import reader as continue_dev
 from stillroom.rollouts.agents.copilot import reader as copilot
 from stillroom.rollouts.agents.gemini import reader as gemini
 from stillroom.rollouts.agents.kimi_code import reader as kimi_code
@@ -63,6 +64,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             pi,
             aider,
             openhands,
+            continue_dev,
             letta_code,
             kimi_code,
             stillroom,

@@ -21,11 +21,17 @@ from stillroom.rollouts.agents.made import (
 )
 
 # Without case and underscores.
-_SHELLS = frozenset({"bash", "shell", "shellcommand", "execcommand", "runshellcommand", "runterminalcmd"})
-_EDITS = frozenset({"edit", "multiedit", "replace", "searchreplace", "strreplace", "strreplacefile"})
-_WRITES = frozenset({"write", "writefile"})
+_SHELL_NAMES = """
+    bash execcommand executecommand runshellcommand runterminalcmd runterminalcommand shell shellcommand
+"""
+_EDIT_NAMES = """
+    edit editfile multiedit replace searchandreplace searchreplace singlefindandreplace strreplace strreplacefile
+"""
+_SHELLS = frozenset(_SHELL_NAMES.split())
+_EDITS = frozenset(_EDIT_NAMES.split())
+_WRITES = frozenset({"createnewfile", "write", "writefile", "writetofile"})
 _PATCHES = frozenset({"applypatch"})
-_WEB = frozenset({"fetchurl", "fetchwebpage", "searchweb", "webfetch", "websearch"})
+_WEB = frozenset({"fetch", "fetchurl", "fetchurlcontent", "fetchwebpage", "searchweb", "webfetch", "websearch"})
 _QUESTIONS = frozenset({"askquestion", "askuserquestion"})
 _NAMED = re.compile(rb'\{"type":"function_call","name":"(\w{1,80})"')
 
@@ -42,6 +48,7 @@ class _Edit(msgspec.Struct):
 class _Arguments(_Edit):
     path: str | None = None
     file_path: str | None = None
+    filepath: str | None = None
     content: str | None = None
     contents: str | None = None
     edit: _Edit | list[_Edit] | None = None
@@ -80,7 +87,7 @@ def read_call(name: str, given: bytes, *, call_id: str, cwd: str | None) -> Made
         read = _arguments.decode(given)
     except UNREADABLE:
         return function_call(name, given, call_id)
-    path = read.path or read.file_path
+    path = read.path or read.file_path or read.filepath
     patch = read.input or read.patch
     content = read.content if read.content is not None else read.contents
     if tool in _PATCHES and patch is not None:
