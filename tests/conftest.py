@@ -24,6 +24,7 @@ _OF_THE_USER = (
         "PI_",
         "LETTA_",
         "KIMI_",
+        "CURSOR_",
         "AIDER_",
         "OPENHANDS_",
         "CLINE_",

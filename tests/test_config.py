@@ -27,6 +27,7 @@ HOMES = {
     "CONTINUE_GLOBAL_DIR": "/continue",
     "LETTA_LOCAL_BACKEND_DIR": "/letta",
     "KIMI_CODE_HOME": "/kimi",
+    "CURSOR_DATA_DIR": "/cursor",
 }
 
 
@@ -55,6 +56,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("continue", "/continue"),
         ("letta-code", "/letta"),
         ("kimi-code", "/kimi"),
+        ("cursor", "/cursor"),
         ("stillroom", str(tmp_path)),
     ]
 

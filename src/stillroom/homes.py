@@ -21,6 +21,7 @@ Format = Literal[
     "continue",
     "letta-code",
     "kimi-code",
+    "cursor",
     "stillroom",
     "openai-agents",
     "langchain",
@@ -104,6 +105,11 @@ def _continue(environ: Environ) -> tuple[Path, ...]:
     return (_path(environ.get("CONTINUE_GLOBAL_DIR") or "~/.continue"),)
 
 
+def _cursor(environ: Environ) -> tuple[Path, ...]:
+    """`CURSOR_DATA_DIR`, or `~/.cursor`."""
+    return (_path(environ.get("CURSOR_DATA_DIR") or "~/.cursor"),)
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -124,6 +130,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "continue": Home("CONTINUE_GLOBAL_DIR", _continue),
         "letta-code": Home("LETTA_LOCAL_BACKEND_DIR", _letta),
         "kimi-code": Home("KIMI_CODE_HOME", _kimi),
+        "cursor": Home("CURSOR_DATA_DIR", _cursor),
         # What was recorded or ingested here. Its place is the home in use, whatever names that: settings add it.
         "stillroom": Home("STILLROOM_HOME", lambda _: ()),
         "openai-agents": _ANYWHERE,

@@ -14,6 +14,7 @@ from stillroom.rollouts.agents.claude_code import reader as claude_code
 from stillroom.rollouts.agents.codex import reader as codex
 from stillroom.rollouts.agents.continue_dev import reader as continue_dev
 from stillroom.rollouts.agents.copilot import reader as copilot
+from stillroom.rollouts.agents.cursor import reader as cursor
 from stillroom.rollouts.agents.gemini import reader as gemini
 from stillroom.rollouts.agents.kimi_code import reader as kimi_code
 from stillroom.rollouts.agents.langchain import reader as langchain
@@ -67,6 +68,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             continue_dev,
             letta_code,
             kimi_code,
+            cursor,
             stillroom,
             openai_agents,
             langchain,

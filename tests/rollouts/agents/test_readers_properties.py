@@ -16,7 +16,15 @@ from stillroom.rollouts.readers import reader_of
 AGENTS = ("gemini-cli", "qwen-code", "copilot-cli", "pi", "letta-code", "kimi-code")
 #: Pieces so small that every sample has many.
 SMALL = Reading(batch_bytes=4096, chunk_bytes=512, head_bytes=4096, tail_window_bytes=2048)
-samples = st.sampled_from([path for agent in AGENTS for path in sorted((DATA / agent).rglob("*.jsonl"))])
+#: Nothing tells whether one of its lines is the same as another, or says the same.
+WITHOUT_IDS = ("cursor",)
+
+
+def samples_of(*agents: str) -> st.SearchStrategy[Path]:
+    return st.sampled_from([path for agent in agents for path in sorted((DATA / agent).rglob("*.jsonl"))])
+
+
+samples = samples_of(*AGENTS, *WITHOUT_IDS)
 garbage = st.binary(max_size=80) | st.sampled_from(
     [
         *(
@@ -29,6 +37,7 @@ garbage = st.binary(max_size=80) | st.sampled_from(
         ),
         *(b'{"id":"x","type":"user","content":[3]}', b'{"type":"user","message":{"parts":[3]}}', b'{"$rewindTo":7}'),
         *(b'{"type":"message","id":"x","message":{"role":"user","content":[3]}}', b'{"type":"message","message":7}'),
+        *(b'{"role":"user","message":{"content":[3]}}', b'{"role":7,"message":{"content":"x"}}'),
         *(b'{"type":"context.append_message","message":7}', b'{"type":"context.undo","count":"x"}'),
     ]
 )
@@ -81,7 +90,7 @@ def test_a_line_of_garbage_costs_at_most_what_it_held(tmp_path_factory, sample: 
     assert len(damaged) >= len(others)
 
 
-@given(sample=samples)
+@given(sample=samples_of(*AGENTS))
 def test_a_session_stored_twice_in_a_file_says_nothing_twice(tmp_path_factory, sample: Path):
     folder, data = tmp_path_factory.mktemp("twice"), sample.read_bytes()
     once, twice = items(folder, sample, data), items(folder, sample, data + data)

@@ -84,6 +84,8 @@ def read_call(name: str, given: bytes, *, call_id: str, cwd: str | None) -> Made
     if tool in _QUESTIONS:
         return function_call(QUESTION, given, call_id)
     try:
+        if tool in _PATCHES and given.startswith(b'"'):
+            return patch_call(msgspec.json.decode(given, type=str), call_id)
         read = _arguments.decode(given)
     except UNREADABLE:
         return function_call(name, given, call_id)
