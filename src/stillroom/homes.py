@@ -25,6 +25,8 @@ Format = Literal[
     "stillroom",
     "openai-agents",
     "langchain",
+    "chat-messages",
+    "atif",
 ]
 """How sessions are stored; also the `agent` of their threads."""
 
@@ -135,6 +137,8 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "stillroom": Home("STILLROOM_HOME", lambda _: ()),
         "openai-agents": _ANYWHERE,
         "langchain": _ANYWHERE,
+        "chat-messages": _ANYWHERE,
+        "atif": _ANYWHERE,
     }
 )
 """By format, all of them."""

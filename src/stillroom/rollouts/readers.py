@@ -10,6 +10,8 @@ from typing import Protocol
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.aider import reader as aider
+from stillroom.rollouts.agents.atif import reader as atif
+from stillroom.rollouts.agents.chat import reader as chat
 from stillroom.rollouts.agents.claude_code import reader as claude_code
 from stillroom.rollouts.agents.codex import reader as codex
 from stillroom.rollouts.agents.continue_dev import reader as continue_dev
@@ -72,6 +74,8 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             stillroom,
             openai_agents,
             langchain,
+            chat,
+            atif,
         )
     }
 )

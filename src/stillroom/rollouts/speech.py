@@ -67,17 +67,20 @@ def speeches(message: Message) -> list[tuple[Speaker, str]]:
     return said
 
 
-def first_words(item: Item, *, max_chars: int) -> str:
-    """The preview that a user's message gives a thread; "" for every other item."""
-    if item.type != "message" or item.role != "user":
+def first_words(item: Item, *, max_chars: int, of_agents: bool = False) -> str:
+    """The preview that a user's message gives a thread, or, `of_agents`, another agent's too; "" for any other item."""
+    if of_agents and item.type == "agent_message":
+        wanted: Speaker = "agent"
+    elif item.type == "message" and item.role == "user":
+        wanted = "user"
+    else:
         return ""
     try:
         said = speeches(_message.decode(item.raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
-    return next(
-        (words for who, text in said if who == "user" and (words := preview_text(text, max_chars=max_chars))), ""
-    )
+    texts = (text for who, text in said if of_agents or who == wanted)
+    return next((words for text in texts if (words := preview_text(text, max_chars=max_chars))), "")
 
 
 def preview_text(text: str, *, max_chars: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -44,6 +44,27 @@ def preview_of(items: ItemStream[LineDecoder], *, reading: Reading = READING) ->
         return next(filter(None, words), "")
     except EmptyRollout:
         return ""
+
+
+class Asked(NamedTuple):
+    """What a session is about."""
+
+    words: str
+    #: When its first item was recorded, in milliseconds.
+    at_ms: int | None
+
+
+def asked_of(items: ItemStream[LineDecoder], *, reading: Reading = READING) -> Asked:
+    """The first words of the user or, where nobody is at the other end, of the task; "" if there are none."""
+    at_ms: int | None = None
+    try:
+        for item in items:
+            at_ms = item.timestamp_ms if at_ms is None else at_ms
+            if words := first_words(item, max_chars=reading.preview_chars, of_agents=True):
+                return Asked(words, at_ms)
+    except EmptyRollout:
+        pass
+    return Asked("", at_ms)
 
 
 def read_head(

@@ -5,6 +5,23 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+#: What any client or hook may have put into a message: of a format whose files don't say which client wrote it.
+ANY_CLIENT = (
+    "system-reminder|system_reminder|hook_context|session_context|loaded_context|hook_result|current_datetime|mode_notice"
+    "|environment_details|environment_context|user_info|local-command-(?:stdout|stderr|caveat)|qwen:[a-z-]+-context"
+)
+_WRAPPED = re.compile(r"\s*<(user_query|user_input)\b[^>]{0,400}>(.*)</\1>\s*", re.DOTALL)
+_NOBODYS = (
+    *("Caveat: The messages below", "[Request interrupted by user", "<task-notification>", "<command-name>/compact"),
+    *(
+        "<command-name>/clear",
+        "<tick>",
+        "<goal>",
+        "<session-start-hook>",
+        "Warmup",
+        "This session is being continued from",
+    ),
+)
 # A text with more kinds of openings that never close was made to be slow.
 _MAX_UNCLOSED = 20
 _NOTIFICATION = "<task-notification>"
@@ -46,3 +63,11 @@ def finding_of(notification: str) -> str:
 @lru_cache(maxsize=16)
 def _opening(tags: str) -> re.Pattern[str]:
     return re.compile(rf"<({tags})\b[^>]{{0,400}}>")
+
+
+def typed(text: str) -> str:
+    """What is left of a prompt in a format of no one client's; "" for a message that a client wrote."""
+    kept = without_blocks(text, ANY_CLIENT)
+    if wrapped := _WRAPPED.fullmatch(kept):
+        kept = wrapped[2]
+    return "" if not kept.strip() or kept.lstrip().startswith(_NOBODYS) else kept

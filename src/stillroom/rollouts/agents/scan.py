@@ -33,6 +33,22 @@ def scan(
     paths: Iterable[Path], known: Mapping[str, FileStamp], look: Callable[[File], Discovery]
 ) -> Iterator[Discovery]:
     """What `look` finds in the files that are not as `known` says, oldest first."""
+    for file in ordinary_files(paths):
+        name = str(file.path)
+        stamp = known.get(name)
+        if stamp is not None and (stamp.size, stamp.mtime_ns) == (file.size, file.mtime_ns):
+            yield Unchanged(name)
+            continue
+        try:
+            yield look(file)
+        except RolloutError as error:
+            yield Broken(name, str(error))
+        except OSError as error:
+            yield Broken(name, f"`{name}` can't be read: {error.strerror}")
+
+
+def ordinary_files(paths: Iterable[Path]) -> list[File]:
+    """Those of the paths that are files, oldest first."""
     files: list[File] = []
     for path in paths:
         try:
@@ -41,14 +57,33 @@ def scan(
             continue
         if S_ISREG(status.st_mode):
             files.append(File(status.st_mtime_ns, status.st_size, path))
-    for file in sorted(files):
+    return sorted(files)
+
+
+def scan_stores(
+    paths: Iterable[Path],
+    known: Mapping[str, FileStamp],
+    is_unchanged: Callable[[File, list[FileStamp]], bool],
+    look: Callable[[File], Iterable[Discovery]],
+) -> Iterator[Discovery]:
+    """The same for files that may hold many threads, `FILE#…` each.
+
+    `is_unchanged` is asked of the stamps of all the threads that are known of a file.
+    """
+    inside: dict[str, list[str]] = {}
+    for name in known:
+        inside.setdefault(name, []).append(name)
+        file_name, found, _ = name.rpartition("#")
+        if found:
+            inside.setdefault(file_name, []).append(name)
+    for file in ordinary_files(paths):
         name = str(file.path)
-        stamp = known.get(name)
-        if stamp is not None and (stamp.size, stamp.mtime_ns) == (file.size, file.mtime_ns):
-            yield Unchanged(name)
+        threads = inside.get(name, [])
+        if threads and is_unchanged(file, [known[thread] for thread in threads]):
+            yield from map(Unchanged, threads)
             continue
         try:
-            yield look(file)
+            yield from look(file)
         except RolloutError as error:
             yield Broken(name, str(error))
         except OSError as error:

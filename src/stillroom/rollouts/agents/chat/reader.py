@@ -1,0 +1,242 @@
+"""Find conversations that are stored as the messages that a model's API takes, in files of any program.
+
+A conversation that is a file has the file's path. One of many in a file has a fragment behind it: where its line begins
+(`dataset.jsonl#1200`), or its number in a list (`conversations.json#3`). Its stamp is its size and its place, with the
+time of the file when it was seen first, so that those that stay as they are cost nothing when others are appended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Generator, Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
+from stillroom.rollouts.agents import documents
+from stillroom.rollouts.agents.chat.layout import Layout, elements, layout_of
+from stillroom.rollouts.agents.chat_parts import ChatDecoder, when
+from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.decoder import text_of
+from stillroom.rollouts.agents.ends import preview_of
+from stillroom.rollouts.agents.made import UNREADABLE
+from stillroom.rollouts.agents.scan import File, scan_stores
+from stillroom.rollouts.agents.scan import refreshed as refreshed
+from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
+from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.speech import preview_text
+from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.stream import ItemStream
+from stillroom.thread import FileStamp, Thread
+
+AGENT = "chat-messages"
+COPIES = False
+_PLACES = ("*.json", "*.jsonl", "*.ndjson", "*.jsonl.zst")
+_INSIDE = re.compile(r"(.+)#(\d{1,18})", re.DOTALL)
+# A person's own conversations are fewer; a data set is not a person's.
+_MAX_THREADS_PER_FILE = 10_000
+_MAX_FIELD_BYTES = 64 * 1024
+
+
+class _Traits(msgspec.Struct):
+    """What may stand beside the messages."""
+
+    title: Any = None
+    cwd: Any = None
+    created_at: Any = None
+    updated_at: Any = None
+    timestamp: Any = None
+
+
+class _Place(NamedTuple):
+    """A conversation in its file."""
+
+    file: Path
+    #: Where its line begins, or its number in the list.
+    number: int | None = None
+
+    @property
+    def rollout(self) -> Path:
+        return self.file if self.number is None else self.file.with_name(f"{self.file.name}#{self.number}")
+
+
+def discover(
+    root: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
+) -> Iterator[Discovery]:
+    """Look at every conversation in `root`, a folder or a file, those of the oldest file first."""
+    root = root.absolute()
+    paths = [root] if root.is_file() else [path for place in _PLACES for path in root.rglob(place)]
+    yield from scan_stores(
+        paths, known, _is_unchanged, lambda file: _look(file, known, max_line_bytes=max_line_bytes, reading=reading)
+    )
+
+
+def open_items(
+    path: Path, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream[ChatDecoder]:
+    """Open a conversation. Raises `RolloutError` if it can't be opened."""
+    place = _place_of(path)
+    try:
+        layout = layout_of(place.file, max_line_bytes=max_line_bytes, reading=reading)
+        file = open_stored(place.file, reading=reading)
+    except OSError as error:
+        raise RolloutError(f"`{path}` can't be opened: {error.strerror}") from error
+    return _stream(
+        file, place, layout, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading
+    )
+
+
+def _stream(
+    file: BinaryIO,
+    place: _Place,
+    layout: Layout,
+    *,
+    max_line_bytes: int,
+    stop_after_bytes: int | None,
+    reading: Reading,
+) -> ItemStream[ChatDecoder]:
+    if layout.kind != "lines":
+        path = (place.number or 0, *layout.path) if layout.kind == "listed" else layout.path
+        if layout.kind == "rows":
+            file.seek(place.number or 0)
+        file = open_chunks(_lines(file, path, reading), reading=reading)
+    stop = sys.maxsize if stop_after_bytes is None else stop_after_bytes
+    decoder = ChatDecoder(ReadStats(), reading=reading)
+    return ItemStream(
+        file, place.rollout, decoder, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading
+    )
+
+
+def _lines(file: BinaryIO, path: documents.Path, reading: Reading) -> Generator[bytes, None, None]:
+    with file:
+        yield from documents.lines(file, path, reading=reading)
+
+
+def _place_of(path: Path) -> _Place:
+    inside = _INSIDE.fullmatch(path.name)
+    return _Place(path.with_name(inside[1]), int(inside[2])) if inside and not path.exists() else _Place(path)
+
+
+def _is_unchanged(file: File, stamps: list[FileStamp]) -> bool:
+    """Whether the file is as it was when its last conversation was seen. A list is written anew as a whole."""
+    is_list = file.path.suffix == ".json"
+    return any(
+        stamp.mtime_ns == file.mtime_ns and (is_list or stamp.offset + stamp.size == file.size) for stamp in stamps
+    )
+
+
+def _look(file: File, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading) -> Iterator[Discovery]:
+    layout = layout_of(file.path, max_line_bytes=max_line_bytes, reading=reading)
+    if layout.kind in ("lines", "document"):
+        yield _whole(file, layout, max_line_bytes, reading)
+        return
+    with open_stored(file.path, reading=reading) as text:
+        found = (
+            _rows(text, max_line_bytes, reading) if layout.kind == "rows" else _listed(text, max_line_bytes, reading)
+        )
+        for count, (stamp, line) in enumerate(found):
+            place = _Place(file.path, stamp.offset)
+            if count >= _MAX_THREADS_PER_FILE:
+                yield Broken(str(file.path), f"`{file.path}` has over {count} conversations: the others are not read")
+                return
+            before = known.get(str(place.rollout))
+            if before is not None and (before.size, before.offset) == (stamp.size, stamp.offset):
+                yield Unchanged(str(place.rollout))
+            else:
+                yield _one(file, place, layout, stamp, line, max_line_bytes, reading)
+
+
+def _whole(file: File, layout: Layout, max_line_bytes: int, reading: Reading) -> Discovery:
+    """The file is one conversation."""
+    traits = _Traits()
+    if layout.kind == "document":
+        with open_stored(file.path, reading=reading) as text:
+            traits = _traits(text, reading)
+    place = _Place(file.path)
+    with _stream(
+        open_stored(file.path, reading=reading),
+        place,
+        layout,
+        max_line_bytes=max_line_bytes,
+        stop_after_bytes=reading.long_head_bytes,
+        reading=reading,
+    ) as items:
+        preview = preview_of(items, reading=reading)
+    return Found(_thread(file, place, traits, preview, reading), file.stamp(0))
+
+
+def _one(
+    file: File, place: _Place, layout: Layout, stamp: FileStamp, line: bytes, max_line_bytes: int, reading: Reading
+) -> Discovery:
+    """A conversation of many, of whose text the beginning is at hand, mostly all of it."""
+    alone = Layout("document", layout.path)
+    try:
+        with _stream(
+            BytesIO(line), place, alone, max_line_bytes=max_line_bytes, stop_after_bytes=None, reading=reading
+        ) as items:
+            preview = preview_of(items, reading=reading)
+    except RolloutError as error:
+        return Broken(str(place.rollout), f"`{place.rollout}` can't be used: {error}")
+    stamp = msgspec.structs.replace(stamp, mtime_ns=file.mtime_ns)
+    return Found(_thread(file, place, _traits(BytesIO(line), reading), preview, reading), stamp)
+
+
+def _rows(text: BinaryIO, max_line_bytes: int, reading: Reading) -> Iterator[tuple[FileStamp, bytes]]:
+    """The lines that are not blank, each no farther than the limit. A torn one waits."""
+    at = 0
+    while line := text.readline(max_line_bytes):
+        size, last = len(line), line
+        while last[-1:] != b"\n" and (last := text.readline(reading.chunk_bytes)):
+            size += len(last)
+        if not line.isspace() and (last or _is_document(line)):
+            yield FileStamp(size=size, mtime_ns=0, offset=at), line
+        at += size
+
+
+def _listed(text: BinaryIO, max_line_bytes: int, reading: Reading) -> Iterator[tuple[FileStamp, bytes]]:
+    with elements(text, (), max_line_bytes, reading) as found:
+        for number, line in enumerate(found):
+            if line != documents.TORN:
+                yield FileStamp(size=len(line), mtime_ns=0, offset=number), line
+
+
+def _is_document(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=msgspec.Raw)
+    except UNREADABLE:
+        return False
+    return True
+
+
+def _traits(text: BinaryIO, reading: Reading) -> _Traits:
+    names = _Traits.__struct_fields__
+    found = documents.fields(
+        text, names, max_bytes=_MAX_FIELD_BYTES, stop_after_bytes=reading.long_head_bytes, reading=reading
+    )
+    try:
+        return msgspec.convert({name: msgspec.json.decode(raw) for name, raw in found.items()}, _Traits)
+    except UNREADABLE:
+        return _Traits()
+
+
+def _thread(file: File, place: _Place, traits: _Traits, preview: str, reading: Reading) -> Thread:
+    seen = file.mtime_ns // 1_000_000
+    created = when(traits.created_at) or when(traits.timestamp) or seen
+    updated = seen if place.number is None else when(traits.updated_at) or created
+    return Thread(
+        thread_id=f"chat-{hashlib.sha256(str(place.rollout).encode('utf-8', 'surrogateescape')).hexdigest()[:32]}",
+        agent=AGENT,
+        rollout_path=str(place.rollout),
+        source="cli",
+        cwd=text_of(traits.cwd),
+        created_at_ms=min(created, updated),
+        updated_at_ms=updated,
+        title=preview_text(text_of(traits.title), max_chars=reading.preview_chars),
+        preview=preview,
+    )
