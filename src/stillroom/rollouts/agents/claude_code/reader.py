@@ -48,7 +48,7 @@ def discover(
     home: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
 ) -> Iterator[Discovery]:
     """Look at every session and sub-agent under `home`, oldest first; `known` are the stamps by path."""
-    files: list[Path] = []
+    files = [home.absolute()] if home.is_file() else []
     for project in _entries(home.absolute() / "projects"):
         try:
             files += _files(project.path, is_session=False, depth=_DEPTH)
@@ -124,7 +124,7 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     created = traits.first_ms or tail.first_ms or mtime_ms
     title = described.description or tail.title or traits.title
     thread = Thread(
-        thread_id=f"{parent}:{file.path.stem}" if parent else file.path.stem,
+        thread_id=f"{parent}:{file.path.stem}" if parent else _session_id(file.path, traits),
         agent=AGENT,
         rollout_path=path,
         source=_source(traits, tail, described.agent_type or "other" if is_agent else None),
@@ -138,6 +138,11 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
         cli_version=tail.version or traits.version,
     )
     return Found(thread, file.stamp(offset))
+
+
+def _session_id(path: Path, traits: Traits) -> str:
+    """The file's name; of one that was renamed, what it says itself."""
+    return path.stem if _SESSION.fullmatch(path.name) else traits.session_id or path.stem
 
 
 def _read_head(path: Path, max_line_bytes: int, reading: Reading) -> tuple[Traits, str, ReadStats]:

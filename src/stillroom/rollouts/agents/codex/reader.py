@@ -89,6 +89,11 @@ def _files(home: Path) -> tuple[list[_File], list[Broken]]:
     """The rollouts, one a thread, and what is named like one but can't be looked at."""
     newest: dict[str, _File] = {}
     broken: list[Broken] = []
+    if home.is_file():
+        status = home.stat()
+        compressed = home.suffix == ".zst"
+        path = home.with_suffix("") if compressed else home
+        return [_File(status.st_mtime_ns, status.st_size, path, compressed, archived=False)], []
     for folder, depth, archived in ((home / "sessions", _DEPTH, False), (home / "archived_sessions", 0, True)):
         for entry, match in _entries(str(folder), depth):
             path = Path(entry.path.removesuffix(".zst"))

@@ -99,9 +99,7 @@ def discover(
     home: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
 ) -> Iterator[Discovery]:
     """Look at every session under `home`, oldest first."""
-    paths = home.absolute().glob("session-state/*/events.jsonl")
-    older = home.absolute().glob("session-state/*.jsonl")
-    yield from scan([*paths, *older], known, lambda file: _look(file, max_line_bytes, reading))
+    yield from scan(_files(home.absolute()), known, lambda file: _look(file, max_line_bytes, reading))
 
 
 def open_items(
@@ -110,6 +108,13 @@ def open_items(
     """Open a session's events. Raises `RolloutError` if they can't be opened."""
     records = Records(ReadStats(), cwd=_cwd(path) or None, reading=reading)
     return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
+
+
+def _files(home: Path) -> Iterator[Path]:
+    if home.is_file():
+        yield home
+    yield from home.glob("session-state/*/events.jsonl")
+    yield from home.glob("session-state/*.jsonl")  # of older versions
 
 
 def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:

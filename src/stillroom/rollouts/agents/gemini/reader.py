@@ -140,6 +140,8 @@ def open_items(
 
 
 def _files(home: Path) -> Iterator[Path]:
+    if home.is_file():
+        yield home
     for path in home.glob("tmp/*/chats/*"):
         if _SESSION.fullmatch(path.name):
             yield path
@@ -148,11 +150,12 @@ def _files(home: Path) -> Iterator[Path]:
 
 
 def _is_sub_agent(path: Path) -> bool:
-    return path.parent.name != "chats"
+    return _SUB_AGENT.fullmatch(path.name) is not None and path.parent.name != "chats"
 
 
 def _project_folder(path: Path) -> Path:
-    return path.parents[2] if _is_sub_agent(path) else path.parents[1]
+    """Of a file that was taken out of its place, some folder that says nothing."""
+    return path.parents[min(2 if _is_sub_agent(path) else 1, len(path.parents) - 1)]
 
 
 def _look(file: File, home: Path, projects: dict[Path, Project], max_line_bytes: int, reading: Reading) -> Discovery:
@@ -176,7 +179,8 @@ def _look(file: File, home: Path, projects: dict[Path, Project], max_line_bytes:
         projects[folder] = _project(folder, home, reading)
     project = projects[folder]
     created = traits.first_ms or file.mtime_ns // 1_000_000
-    source = "cli" if path.suffix == ".json" or traits.session_id in project.typed else "exec"
+    untold = path.suffix == ".json" or path.parent.name != "chats"
+    source = "cli" if untold or traits.session_id in project.typed else "exec"
     thread = Thread(
         thread_id=traits.session_id,
         agent=AGENT,

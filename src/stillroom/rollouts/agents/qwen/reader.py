@@ -118,6 +118,8 @@ def open_items(
 
 
 def _files(home: Path) -> Iterator[Path]:
+    if home.is_file():
+        yield home
     yield from (path for path in home.glob("projects/*/chats/*.jsonl") if _SESSION.fullmatch(path.name))
     yield from (path for path in home.glob("projects/*/subagents/*/*.jsonl") if _is_sub_agent(path))
 
