@@ -39,6 +39,8 @@ COMMANDS = {
     "pause": "stillroom.cli.switches:pause_command",
     "resume": "stillroom.cli.switches:resume_command",
     "memories": "stillroom.cli.switches:memories_command",
+    "ingest": "stillroom.cli.ingest:ingest_command",
+    "export": "stillroom.cli.export:export_command",
     "budget": "stillroom.cli.budget:budget_app",
     "mcp": "stillroom.mcp.command:mcp_command",
 }

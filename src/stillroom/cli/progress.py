@@ -13,6 +13,8 @@ _TITLES = {
     "usage": "Counting uses",
     "extract": "Extracting",
     "consolidate": "Consolidating",
+    "ingest": "Taking in",
+    "export": "Writing out",
 }
 
 

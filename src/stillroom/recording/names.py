@@ -15,6 +15,8 @@ from stillroom.errors import RecordingError
 SESSIONS = "sessions"
 # sessions/YYYY/MM/DD
 _DEPTH = 3
+# A UUID and `.jsonl`.
+_END_CHARS = 36 + 6
 _ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 # File names hold a UUID; threads of other agents have ids of other forms, and each always becomes the same UUID.
 _NAMESPACE = uuid.UUID("6f0c2a4e-8d0b-4f0e-9a63-0e1f5b7c9d11")
@@ -41,15 +43,13 @@ def check_thread_id(thread_id: str) -> str:
 def rollout_path(home: Path, thread_id: str, *, created_at_ms: int) -> Path:
     """Where a new rollout goes; the day and the time are local, as in Codex's."""
     created = datetime.fromtimestamp(created_at_ms / 1000).astimezone()
-    name = f"rollout-{created:%Y-%m-%dT%H-%M-%S}-{_file_id(thread_id)}.jsonl"
+    name = f"rollout-{created:%Y-%m-%dT%H-%M-%S}-{file_id(thread_id)}.jsonl"
     return home / SESSIONS / f"{created:%Y}" / f"{created:%m}" / f"{created:%d}" / name
 
 
-def find_rollout(home: Path, thread_id: str) -> Path | None:
-    """The rollout that the thread has already; the newest where a crash at the wrong moment left two."""
-    end = f"-{_file_id(thread_id)}.jsonl"
-    found = [path for path in _rollouts(str(home / SESSIONS), _DEPTH) if path.endswith(end)]
-    return Path(max(found)) if found else None
+def find_rollouts(home: Path) -> dict[str, Path]:
+    """The rollouts that there are by `file_id`; the newest where a crash at the wrong moment left two."""
+    return {name[-_END_CHARS:-6]: Path(path) for path, name in sorted(_rollouts(str(home / SESSIONS), _DEPTH))}
 
 
 def private_folders(folder: Path) -> None:
@@ -59,7 +59,8 @@ def private_folders(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def _file_id(thread_id: str) -> str:
+def file_id(thread_id: str) -> str:
+    """The UUID in the name of the thread's rollout: its id, or what always stands for it."""
     try:
         if str(uuid.UUID(thread_id)) == thread_id:
             return thread_id
@@ -68,7 +69,7 @@ def _file_id(thread_id: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, thread_id))
 
 
-def _rollouts(folder: str, depth: int) -> Iterator[str]:
+def _rollouts(folder: str, depth: int) -> Iterator[tuple[str, str]]:
     try:
         entries = list(os.scandir(folder))
     except OSError:
@@ -78,4 +79,4 @@ def _rollouts(folder: str, depth: int) -> Iterator[str]:
             if entry.name.isdigit():
                 yield from _rollouts(entry.path, depth - 1)
         elif entry.name.startswith("rollout-") and entry.is_file(follow_symlinks=False):
-            yield entry.path
+            yield entry.path, entry.name

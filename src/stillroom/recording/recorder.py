@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import RedactionStyle, default_home
 from stillroom.recording.lines import encoded, item_payload, line, meta_payload, usage_payload, whole_text
-from stillroom.recording.names import check_thread_id, find_rollout, new_thread_id, rollout_path
+from stillroom.recording.names import check_thread_id, file_id, find_rollouts, new_thread_id, rollout_path
 from stillroom.recording.rollout_file import RolloutFile, last_total
 from stillroom.rollouts.agents import made
 from stillroom.rollouts.meta import Git
@@ -73,7 +73,7 @@ class Recorder:
         self._source, self._version, self._model_provider, self._git = source, version, model_provider, git
         self._durable, self._redaction = durable, redaction
         self._parent = check_thread_id(parent_thread_id) if parent_thread_id else None
-        known = find_rollout(self._home, check_thread_id(thread_id)) if thread_id else None
+        known = find_rollouts(self._home).get(file_id(check_thread_id(thread_id))) if thread_id else None
         self.thread_id = thread_id or new_thread_id(self._clock)
         now = self._clock.now_ms()
         self._file = RolloutFile(known or rollout_path(self._home, self.thread_id, created_at_ms=now), durable=durable)

@@ -28,6 +28,8 @@ class SessionMeta(msgspec.Struct, frozen=True):
     parent_thread_id: str | None = None
     #: The thread whose lines this one begins with. Newer clients don't copy them: their forks begin with their own.
     copied_from_id: str | None = None
+    #: The program that recorded the thread.
+    originator: str | None = None
     cli_version: str | None = None
     model_provider: str | None = None
     memory_mode: MemoryMode | None = None
@@ -55,6 +57,7 @@ class _Raw(_Ids):
     agent_role: Any = None
     agent_type: Any = None
     agent_path: Any = None
+    originator: Any = None
     cli_version: Any = None
     model_provider: Any = None
     memory_mode: Any = None
@@ -83,6 +86,7 @@ def parse_meta(payload: bytes) -> SessionMeta:
         thread_source=_text(raw.thread_source),
         parent_thread_id=_text(raw.parent_thread_id),
         copied_from_id=_text(raw.forked_from_id) if raw.history_base is None else None,
+        originator=_text(raw.originator),
         cli_version=_text(raw.cli_version),
         model_provider=_text(raw.model_provider),
         memory_mode=recorded_mode(raw.memory_mode),

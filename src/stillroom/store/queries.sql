@@ -48,6 +48,16 @@ SELECT
 FROM threads
 WHERE thread_id = :thread_id;
 
+-- find_threads --
+-- The threads whose ids begin so, the one of exactly this id first.
+SELECT
+    thread_id, agent, rollout_path, source, cwd, created_at_ms, updated_at_ms, title, preview, memory_mode, archived,
+    parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider
+FROM threads
+WHERE substr(thread_id, 1, length(:prefix)) = :prefix
+ORDER BY length(thread_id), thread_id
+LIMIT :limit;
+
 -- list_threads --
 -- The newest threads first, of one agent or of all.
 SELECT

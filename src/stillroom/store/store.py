@@ -109,6 +109,11 @@ class Store:
         with self._database.read() as db:
             return threads.get(db, thread_id)
 
+    def threads_beginning(self, prefix: str, *, limit: int = 10) -> list[Thread]:
+        """The threads whose ids begin so; the one of exactly this id is the first."""
+        with self._database.read() as db:
+            return threads.beginning(db, prefix, limit=limit)
+
     def threads(self, *, limit: int = 100, agent: str | None = None) -> list[Thread]:
         """The threads that were active last, newest first; of one agent, or of all."""
         with self._database.read() as db:

@@ -47,6 +47,10 @@ def get(db: sqlite3.Connection, thread_id: str) -> Thread | None:
     return read_thread(row) if row else None
 
 
+def beginning(db: sqlite3.Connection, prefix: str, *, limit: int) -> list[Thread]:
+    return [read_thread(row) for row in execute(db, "find_threads", prefix=to_sql(prefix), limit=limit)]
+
+
 def newest(db: sqlite3.Connection, *, limit: int, agent: str | None) -> list[Thread]:
     return [read_thread(row) for row in execute(db, "list_threads", limit=limit, agent=agent)]
 

@@ -1,0 +1,105 @@
+"""`stillroom ingest`: one file of another agent's sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.progress import progress_bars
+from stillroom.clock import SystemClock
+from stillroom.config import load_settings
+from stillroom.homes import Format
+from stillroom.recording.ingest import Ingested, IngestReport, LeftOut, ingest_file
+
+_TOLD = {"new": "taken in", "updated": "taken in anew", "unchanged": "nothing new"}
+_PREVIEW_CHARS = 60
+_KINDS_TOLD = 8
+
+
+def ingest_command(
+    file: Path,
+    /,
+    *,
+    format: Format,
+    cwd: Path | None = None,
+    home: Path | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Take one file of sessions into Stillroom's home: a backup, another machine's, or a format without a home.
+
+    Every thread in it becomes a redacted rollout under `sessions/`, with its own id, times and agent, and every later
+    pass reads it. The same file again adds nothing; one that has grown brings what is new. The file is only read.
+
+    ```
+    stillroom ingest ~/old-laptop/rollout-2026-05-04T10-11-12-0196a4c2-7d1e-7000-8000-000000000001.jsonl --format codex
+    stillroom ingest session.jsonl --format claude-code --cwd ~/src/shop --json
+    ```
+
+    Parameters
+    ----------
+    file
+        The file.
+    format
+        How the sessions in it are stored; `docs/agents.md` tells of each.
+    cwd
+        The folder that the sessions worked in, for formats that don't say it, or where it has another name here.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    json
+        Print `{file, format, threads, refused}` as JSON.
+    """
+    settings = load_settings(home=home)
+    with progress_bars(wanted=not json) as listen:
+        report = ingest_file(
+            settings,
+            file,
+            format=format,
+            clock=SystemClock(),
+            cwd=str(cwd.expanduser().absolute()) if cwd else None,
+            on_progress=listen,
+        )
+    if json:
+        print_json(report)
+    else:
+        _print(report)
+    return 1 if report.refused else 0
+
+
+def _print(report: IngestReport) -> None:
+    for thread in report.threads:
+        print_data(plain(f"{thread.thread_id}  {_TOLD[thread.outcome]}: {thread.items:,} records  {_preview(thread)}"))
+        for told in _left_out(thread.left_out):
+            print_data(plain(f"    {told}"))
+        if thread.source not in ("cli", "vscode"):
+            print_data(
+                plain(f"    no person started it (`{thread.source[:40]}`): it is kept, but nothing is distilled")
+            )
+        elif not thread.preview:
+            print_data("    no person says anything in it: it is kept, but nothing is distilled")
+    for refused in report.refused:
+        console().print(plain(refused.reason), style="yellow", markup=False)
+    if any(thread.outcome != "unchanged" for thread in report.threads):
+        console().print("the next `stillroom run` reads what is finished; `--backfill` also what is old", markup=False)
+
+
+def _preview(thread: Ingested) -> str:
+    text = thread.preview
+    return text if len(text) <= _PREVIEW_CHARS else text[: _PREVIEW_CHARS - 1] + "…"
+
+
+def _left_out(left: LeftOut) -> Iterator[str]:
+    if left.bad_lines:
+        yield f"left out: {left.bad_lines:,} lines that can't be read"
+    for what, counts in (("left out", left.dropped), ("unknown, and left out", left.unknown)):
+        kinds = sorted(counts.items(), key=lambda each: -each[1])
+        if kinds:
+            more = f", and {len(kinds) - _KINDS_TOLD:,} kinds more" if len(kinds) > _KINDS_TOLD else ""
+            yield f"{what}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds[:_KINDS_TOLD]) + more
+    if left.images or left.cut_bytes:
+        yield f"cut: {left.images:,} images, and {left.cut_bytes:,} bytes of blobs and huge texts"
+    if left.torn:
+        yield "its last line has no end yet: take it in again when the session is over"

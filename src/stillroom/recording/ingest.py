@@ -1,0 +1,297 @@
+"""Take one file of another agent's sessions into Stillroom's own home: each thread once, redacted, under its own id."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, Literal, assert_never
+
+import msgspec
+
+from stillroom.clock import Clock
+from stillroom.config import Settings
+from stillroom.errors import RecordingError, RolloutError, StoreError
+from stillroom.homes import Format
+from stillroom.progress import Progress, ProgressListener, silent
+from stillroom.recording.lines import Redact, encoded, item_payload, line, meta_payload, usage_payload
+from stillroom.recording.names import SESSIONS, check_thread_id, file_id, find_rollouts, private_folders, rollout_path
+from stillroom.recording.originator import recorded_by
+from stillroom.recording.rollout_file import last_total
+from stillroom.rollouts.found import Broken, Found, Unchanged
+from stillroom.rollouts.meta import Git
+from stillroom.rollouts.readers import Reader, reader_of
+from stillroom.rollouts.redact import redact
+from stillroom.rollouts.stats import ReadStats
+from stillroom.spending import Usage
+from stillroom.store import Store
+from stillroom.thread import Thread
+
+#: In `session_meta`: which format the thread was read from. Without it a rollout was recorded here as it happened.
+MARK = "ingested_from"
+_TEMPORARY = ".ingest-"
+_LOCK = "ingest.lock"
+_REPORT_EVERY = 500
+_COMPARED_BYTES = 1024 * 1024
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """What stood in the file and is not in the rollout."""
+
+    #: Lines that could not be parsed.
+    bad_lines: int = 0
+    #: Bytes of blobs and of huge texts, which became their sizes.
+    cut_bytes: int = 0
+    images: int = 0
+    #: Kinds of records that this version does not know.
+    unknown: dict[str, int] = {}
+    #: Records that are not part of the talk, by reason.
+    dropped: dict[str, int] = {}
+    #: The last line has no end: whoever writes the file is not done with it.
+    torn: bool = False
+
+
+class Ingested(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread that is in Stillroom's home now."""
+
+    thread_id: str
+    #: `unchanged`: all of it was there already.
+    outcome: Literal["new", "updated", "unchanged"]
+    agent: str
+    #: How the session was started; only a person's sessions are distilled.
+    source: str
+    cwd: str
+    preview: str
+    path: str
+    #: Messages, calls and results.
+    items: int
+    #: Messages that the user took back, kept as such.
+    superseded: int
+    left_out: LeftOut
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread, or a file, that was not taken in; nothing was changed because of it."""
+
+    thread_id: str | None
+    reason: str
+
+
+class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a file."""
+
+    file: str
+    format: Format
+    threads: tuple[Ingested, ...] = ()
+    refused: tuple[Refused, ...] = ()
+
+
+def ingest_file(
+    settings: Settings,
+    path: Path,
+    *,
+    format: Format,
+    clock: Clock,
+    cwd: str | None = None,
+    on_progress: ProgressListener = silent,
+) -> IngestReport:
+    """Read every thread in the file `path` and keep it as a redacted rollout under `settings.home`.
+
+    A thread that was taken in before is written anew only if the file tells more of it, or other things; so the same
+    file again changes nothing, and neither does an earlier copy of it. `cwd` is where the threads worked, whatever the
+    file says. Memory stays constant, the file itself is only read, and an interruption leaves every rollout as it was.
+    Raises `RecordingError` if nothing can be read or written at all.
+    """
+    path = path.absolute()
+    if not path.is_file():
+        raise RecordingError(f"`{path}` is no file", hint="a folder of sessions is read by every pass: `[[sources]]`")
+    reader = reader_of(format)
+    threads: list[Ingested] = []
+    refused: list[Refused] = []
+    try:
+        with _alone(settings, clock) as place:
+            for discovery in reader.discover(path, {}, max_line_bytes=settings.stage_one.max_line_bytes):
+                match discovery:
+                    case Found(thread, _):
+                        outcome = _ingest(settings, reader, thread, place, cwd, on_progress)
+                        threads.append(outcome) if isinstance(outcome, Ingested) else refused.append(outcome)
+                    case Broken(_, reason):
+                        refused.append(Refused(thread_id=None, reason=reason))
+                    case Unchanged():
+                        pass  # only what is known can be unchanged, and nothing is
+                    case _:
+                        assert_never(discovery)
+    except StoreError as error:
+        raise RecordingError(str(error), hint=error.hint) from error
+    except OSError as error:
+        raise RecordingError(f"`{error.filename or path}`: {error.strerror}") from error
+    if not threads and not refused:
+        refused.append(Refused(thread_id=None, reason=f"`{path}` holds no session of the format `{format}`"))
+    return IngestReport(file=str(path), format=format, threads=tuple(threads), refused=tuple(refused))
+
+
+def _ingest(
+    settings: Settings, reader: Reader, thread: Thread, place: _Place, cwd: str | None, listen: ProgressListener
+) -> Ingested | Refused:
+    try:
+        before = place.rollouts.get(file_id(check_thread_id(thread.thread_id)))
+        if reason := _known_elsewhere(thread, before, place.store):
+            return Refused(thread_id=thread.thread_id, reason=reason)
+        target = before or rollout_path(settings.home, thread.thread_id, created_at_ms=thread.created_at_ms)
+        temporary = place.folder / f"{_TEMPORARY}{target.name}"
+        try:
+            with open(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file:
+                items, stats, used = _write(file, settings, reader, thread, cwd, listen)
+                is_old = before is not None and _is_beginning(file, before)
+                if not is_old:
+                    _end(file, thread, used)
+            if not is_old:
+                private_folders(target.parent)
+                temporary.replace(target)
+                place.rollouts[file_id(thread.thread_id)] = target
+        finally:
+            temporary.unlink(missing_ok=True)
+    except (RolloutError, RecordingError) as error:
+        return Refused(thread_id=thread.thread_id, reason=str(error))
+    return Ingested(
+        thread_id=thread.thread_id,
+        outcome="unchanged" if is_old else "updated" if before else "new",
+        agent=thread.agent,
+        source=thread.source,
+        cwd=cwd or thread.cwd,
+        preview=redact(thread.preview, style=settings.memories.redaction),
+        path=str(target),
+        items=items,
+        superseded=stats.superseded,
+        left_out=LeftOut(
+            bad_lines=stats.bad_lines,
+            cut_bytes=stats.cut_bytes,
+            images=stats.images,
+            unknown=stats.unknown,
+            dropped=stats.dropped,
+            torn=stats.torn,
+        ),
+    )
+
+
+def _write(
+    file: BinaryIO, settings: Settings, reader: Reader, thread: Thread, cwd: str | None, listen: ProgressListener
+) -> tuple[int, ReadStats, Usage]:
+    """The lines of the rollout but for the last; how many are items, what reading showed, and what was used."""
+
+    def clean(text: str) -> str:
+        return redact(text, style=settings.memories.redaction)
+
+    at_ms, count = thread.created_at_ms, 0
+    with reader.open_items(Path(thread.rollout_path), max_line_bytes=settings.stage_one.max_line_bytes) as items:
+        first = next(iter(items), None)  # the file has told whose it is by then
+        agent = recorded_by(items.decoder) or thread.agent
+        file.write(line("session_meta", _meta(thread, agent, clean, cwd), at_ms=at_ms))
+        for count, item in enumerate(chain([first] if first else [], items), 1):
+            # Where no time is known it is that of what stands before.
+            at_ms = item.timestamp_ms if item.timestamp_ms is not None else at_ms
+            file.write(line("response_item", item_payload(item.raw, redact=clean), at_ms=at_ms))
+            if count % _REPORT_EVERY == 0:
+                listen(Progress(stage="ingest", done=count, note=thread.thread_id))
+    listen(Progress(stage="ingest", done=count, total=count, note=thread.thread_id))
+    file.flush()
+    used = last_total(Path(thread.rollout_path)) if recorded_by(items.decoder) else Usage()
+    return count, items.stats, used
+
+
+def _meta(thread: Thread, agent: str, clean: Redact, cwd: str | None) -> bytes:
+    source: object = thread.source
+    if thread.source.startswith("{"):
+        source = msgspec.json.decode(thread.source)
+    texts = (thread.git_sha, thread.git_branch, thread.git_origin_url)
+    git = Git(*(clean(text) if text else None for text in texts)) if any(texts) else None
+    return meta_payload(
+        thread.thread_id,
+        at_ms=thread.created_at_ms,
+        cwd=cwd or thread.cwd,
+        agent=agent,
+        source=source,
+        version=thread.cli_version,
+        model_provider=thread.model_provider,
+        parent_thread_id=thread.parent_thread_id,
+        git=git,
+        more={
+            MARK: thread.agent,
+            "memory_mode": None if thread.memory_mode == "enabled" else thread.memory_mode,
+        },
+    )
+
+
+def _end(file: BinaryIO, thread: Thread, used: Usage) -> None:
+    """What was used, and a last line at the time of the thread's last activity, which may not be that of an item."""
+    file.seek(0, os.SEEK_END)
+    if used != Usage():
+        file.write(line("event_msg", usage_payload(used, used), at_ms=thread.updated_at_ms))
+    file.write(line("event_msg", encoded({"type": "task_complete"}), at_ms=thread.updated_at_ms))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _known_elsewhere(thread: Thread, before: Path | None, store: Store | None) -> str | None:
+    """Why the thread may not be taken in: it has a rollout of its own, or every pass reads it where it lies."""
+    if before is not None:
+        with before.open("rb") as file:
+            if f'"{MARK}"'.encode() not in file.readline(_COMPARED_BYTES):
+                return f"`{thread.thread_id}` was recorded here as it happened: `{before}`"
+    known = store.thread(thread.thread_id) if store is not None else None
+    if known is None or known.agent == "stillroom" or not Path(known.rollout_path.partition("#")[0]).exists():
+        return None
+    return f"`{thread.thread_id}` is read by every pass already, where it lies: `{known.rollout_path}`"
+
+
+def _is_beginning(file: BinaryIO, other: Path) -> bool:
+    """Whether the other file begins with all that was written."""
+    file.seek(0)
+    with other.open("rb") as there:
+        while piece := file.read(_COMPARED_BYTES):
+            if there.read(len(piece)) != piece:
+                return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where threads are taken in."""
+
+    #: Of half-written rollouts.
+    folder: Path
+    #: What is there, by `file_id`.
+    rollouts: dict[str, Path]
+    #: None where no pass has been.
+    store: Store | None
+
+
+@contextmanager
+def _alone(settings: Settings, clock: Clock) -> Iterator[_Place]:
+    """The home, while no other process takes anything in; what a killed one left half-written is removed."""
+    folder = settings.home / SESSIONS
+    private_folders(folder)
+    with ExitStack() as held:
+        descriptor = os.open(settings.home / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        held.callback(os.close, descriptor)
+        _wait_for(descriptor)
+        for left in folder.glob(f"{_TEMPORARY}*"):
+            left.unlink(missing_ok=True)
+        store = None
+        if settings.database.exists():
+            store = held.enter_context(Store.open(settings.database, clock=clock, limits=settings.database_limits))
+        yield _Place(folder, find_rollouts(settings.home), store)
+
+
+def _wait_for(descriptor: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+__all__ = ["MARK", "IngestReport", "Ingested", "LeftOut", "Refused", "ingest_file"]
