@@ -13,7 +13,14 @@ from stillroom.config import Settings, Source, load_settings
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
 
 DATA = Path(__file__).parents[1] / "data"
-LAYOUTS = {"gemini-cli": "0.61.0-interactive-hooks", "qwen-code": "0.24.4"}
+LAYOUTS = {
+    "gemini-cli": "0.61.0-interactive-hooks",
+    "qwen-code": "0.24.4",
+    "pi": "1.6.0",
+    "letta-code": "0.25.9",
+    "kimi-code": "2.1.0",
+    "cursor": "transcripts",
+}
 NOW_MS = 1_796_029_200_000  # 2026-11-30T09:00:00Z
 
 
@@ -48,6 +55,10 @@ def run(given: Settings) -> PipelineReport:
         ("gemini-cli", 1, {"12a1d3a5-cabf-46c7-97f6-b8b17d2b0e1b"}),
         ("qwen-code", 5, {"501d014b-57f0-4583-a5f0-32ffc3021f45"}),
         ("copilot-cli", 4, {"46e5d3f1-5f87-4c4b-84c5-e3621d6b0623"}),
+        ("pi", 4, {"01a22734-2818-7098-9c1e-108793fdc668"}),
+        ("letta-code", 1, {"agent-local-46693f53-37cb-4124-8029-748a9486269f:local-conv-1"}),
+        ("kimi-code", 4, {"session_a8b881e2-d699-405e-8016-eb7ad75b3330"}),
+        ("cursor", 3, {"2f6a8c74-2c2a-4d9a-9f7b-7d4c3e8b2a33"}),
     ],
 )
 def test_the_sessions_of_every_agent_become_memory(tmp_path: Path, agent: str, threads: int, remembered: set[str]):

@@ -72,7 +72,44 @@ def copilot(root: Path, memories: Path) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
-@pytest.mark.parametrize(("agent", "write"), [("opencode", opencode), ("gemini-cli", gemini), ("copilot-cli", copilot)])
+def pi(root: Path, memories: Path) -> None:
+    call = {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": f"{memories}/MEMORY.md"}}
+    answered = {"role": "toolResult", "toolCallId": "c", "toolName": "read", "content": "text", "isError": False}
+    messages: list[dict[str, object]] = [
+        {"role": "user", "content": "How do I run the tests?"},
+        {"role": "assistant", "content": [call]},
+        answered,
+        {"role": "assistant", "content": [{"type": "text", "text": "Run `make check`.\n" + TEXT}]},
+    ]
+    at = {"timestamp": stamp(NOW - DAY)}
+    entries = [{"type": "message", "id": f"{number}", **at, "message": each} for number, each in enumerate(messages)]
+    path = root / "sessions" / "--w--" / "2026-11-29T12-00-00-000Z_s-1.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = [{"type": "session", "id": "s-1", "cwd": "/w", **at}, *entries]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def kimi(root: Path, memories: Path) -> None:
+    def event(**fields: object) -> dict[str, object]:
+        return {"type": "context.append_loop_event", "event": fields}
+
+    prompt = {"role": "user", "content": "How do I run the tests?", "origin": {"kind": "user"}}
+    records = [
+        {"type": "context.append_message", "message": prompt},
+        event(type="tool.call", toolCallId="c", name="Read", args={"path": f"{memories}/MEMORY.md"}),
+        event(type="tool.result", toolCallId="c", result={"output": "text"}),
+        event(type="content.part", uuid="u", part={"type": "text", "text": "Run `make check`.\n" + TEXT}),
+    ]
+    path = root / "sessions" / "wd_w" / "session_1" / "agents" / "main" / "wire.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = [json.dumps({**record, "time": (NOW - DAY) * 1000}) + "\n" for record in records]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("agent", "write"),
+    [("opencode", opencode), ("gemini-cli", gemini), ("copilot-cli", copilot), ("pi", pi), ("kimi-code", kimi)],
+)
 def test_citations_and_reads_of_other_agents_are_counted_once(tmp_path: Path, agent: str, write: object) -> None:
     home = UsageHome(tmp_path)
     home.remember()

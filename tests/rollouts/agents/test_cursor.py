@@ -124,7 +124,7 @@ def test_a_text_tells_who_spoke_by_its_marks(tmp_path: Path):
 @given(cut=st.integers(0, len(TEXT)), junk=st.binary(max_size=60), marks=st.lists(st.sampled_from(TEXT.splitlines())))
 def test_a_text_may_be_cut_and_mixed_anyhow(tmp_path_factory, cut: int, junk: bytes, marks: list[bytes]):
     path = transcript(tmp_path_factory.mktemp("text"), "s-2.txt")
-    path.write_bytes(b"user: Go.\n\n" + TEXT[cut:] + junk + b"\n" + b"\n".join(marks))
+    path.write_bytes(b"user: Go.\n\n" + TEXT[:cut] + junk + b"\n" + b"\n".join(marks))
     read(reader, path)
     assert [type(each) for each in reader.discover(path, {}, max_line_bytes=LIMIT)] == [Found]
 

@@ -29,10 +29,10 @@ _PENDING_CALLS = 100
 _message = msgspec.json.Decoder(Message)
 #: Tools beside the shell that read files, by the names that the agents give them, and the argument that says where.
 _FILE_TOOLS = {
-    "Read": ("file_path",),
-    "Grep": ("path",),  # Claude Code
+    "Read": ("file_path", "path"),
+    "Grep": ("path",),  # Claude Code, Kimi Code, Cursor, Letta Code
     "read": ("filePath", "path"),
-    "grep": ("path",),  # OpenCode
+    "grep": ("path",),  # OpenCode, pi
     "read_file": ("file_path", "absolute_path"),
     "search_file_content": ("dir_path", "path"),  # Gemini CLI
     "grep_search": ("path",),  # Qwen Code
