@@ -27,6 +27,7 @@ Format = Literal[
     "langchain",
     "chat-messages",
     "atif",
+    "pydantic-ai",
 ]
 """How sessions are stored; also the `agent` of their threads."""
 
@@ -139,6 +140,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "langchain": _ANYWHERE,
         "chat-messages": _ANYWHERE,
         "atif": _ANYWHERE,
+        "pydantic-ai": _ANYWHERE,
     }
 )
 """By format, all of them."""

@@ -13,17 +13,18 @@ from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.decoder import LineDecoder
 from stillroom.rollouts.agents.ends import read_small
-from stillroom.rollouts.lines import BOM, open_stored
+from stillroom.rollouts.lines import BOM, open_stored, read_lines
+from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream, open_stream
 
 _SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 D = TypeVar("D", bound=LineDecoder)
 
 
-def list_files(root: Path) -> Iterator[Path]:
-    """`root` itself, or the files anywhere under it that may hold messages."""
+def list_files(root: Path, *, deep: bool = True) -> Iterator[Path]:
+    """`root` itself, or the files in it, or anywhere under it, that may hold messages."""
     if root.is_dir():
-        yield from (path for path in root.rglob("*") if path.suffix.lower() in _SUFFIXES)
+        yield from (path for path in root.glob("**/*" if deep else "*") if path.suffix.lower() in _SUFFIXES)
     elif root.exists():
         yield root
 
@@ -39,6 +40,21 @@ def open_list(
     file = open_chunks(_elements(path, reading), reading=reading)
     stop = sys.maxsize if stop_after_bytes is None else stop_after_bytes
     return ItemStream(file, path, decoder, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading)
+
+
+def raw_lines(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> Iterator[bytes]:
+    """Each message, or list of them, as it is stored. Raises `OSError` or `RolloutError`."""
+    lines = is_lines(path)
+    opened = open_stored(path, reading=reading) if lines else open_chunks(_elements(path, reading), reading=reading)
+    with opened as file:
+        yield from read_lines(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading)
+
+
+def read_end(path: Path, size: int, *, reading: Reading = READING) -> bytes:
+    """The last bytes of a file. Raises `OSError` or `RolloutError`."""
+    with open_stored(path, reading=reading) as file:
+        file.seek(max(size - reading.tail_window_bytes, 0))
+        return file.read(reading.tail_window_bytes)
 
 
 def is_lines(path: Path) -> bool:

@@ -12,7 +12,7 @@ from stillroom.rollouts.agents.made import Made, output
 from stillroom.rollouts.agents.scaffolding import without_blocks
 
 # Of all kinds of parts only these are words; others quote documents, results and thoughts.
-_WORDS = frozenset({"text", "input_text", "output_text", "refusal", ""})
+_WORDS = frozenset({"text", "input_text", "output_text", "text-content", "refusal", ""})
 _SCAFFOLDING = r"system[-_]reminder"
 _CODES = ("exit_code", "exitCode", "returncode", "return_code")
 # How tools that run commands tell the code in their text: in a line at either end.
@@ -36,7 +36,7 @@ def content_of(value: Any) -> Content:
         text = part if isinstance(part, str) else ""
         if isinstance(part, dict):
             kind = text_of(part.get("type")) or text_of(part.get("kind"))
-            images += "image" in kind
+            images += "image" in kind or text_of(part.get("media_type")).startswith("image/")
             if kind in _WORDS:
                 text = next(filter(None, (text_of(part.get(name)) for name in ("text", "content", "refusal"))), "")
         if text.strip():
