@@ -74,6 +74,10 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_weighted_tokens_per_run: int = 5_000_000
     #: The same of all passes of a day (UTC): four that ran away.
     max_weighted_tokens_per_day: int = 20_000_000
+    #: Before a model's first calls a pass that would cost more US dollars than this asks, or needs `--yes`.
+    ask_above_usd: float = 1.0
+    #: The same where the price is not known: output and uncached input tokens.
+    ask_above_weighted_tokens: int = 500_000
     #: Who extracts: `offline`, or `provider:model`.
     extract_model: str = OFFLINE
     #: Who consolidates: `offline`, or `provider:model`.
@@ -109,6 +113,8 @@ _CLAMPS: dict[str, tuple[int, int]] = {
     "summary_token_limit": (100, 20_000),
     "max_weighted_tokens_per_run": (0, 4 * 10**12),
     "max_weighted_tokens_per_day": (0, 4 * 10**12),
+    "ask_above_usd": (0, 1_000_000),
+    "ask_above_weighted_tokens": (0, 4 * 10**12),
     "extract_concurrency": (1, 64),
     "consolidation_concurrency": (1, 16),
 }

@@ -11,6 +11,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Literal
 
 import msgspec
@@ -25,17 +26,18 @@ from stillroom.errors import StillroomError, StoreError, WorkspaceError
 from stillroom.extract.guard import Guard, GuardDecision, default_guard
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
+from stillroom.forecast import Forecast, forecast, needs_consent, uses_new_model
 from stillroom.models import Allowance, AllowanceReport, check_model
 from stillroom.pausing import paused_since
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.telling.preparing import RecallReport, prepare_recall
 from stillroom.recall.usage.counts import UsageReport, count_usage
-from stillroom.store import Store
+from stillroom.store import Question, Store
 from stillroom.undoing.projects import obey_switches
 from stillroom.workspace.extensions import seed_instructions
 from stillroom.workspace.layout import LayoutReport, prepare_folder
 
-SkipReason = Literal["feature_off", "paused", "ephemeral", "sub_agent", "memory_worker", "no_state_db"]
+SkipReason = Literal["feature_off", "paused", "ephemeral", "sub_agent", "memory_worker", "no_state_db", "not_agreed"]
 
 
 class Trigger(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +62,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_threads: int | None = None
     #: Only threads that ran in this folder or below it.
     cwd: str | None = None
+    #: Only tell what would be done and what it would cost, on a copy of the database: nothing is sent or changed.
+    dry_run: bool = False
+    #: A person agrees to what the first calls of a model cost, whatever it is.
+    agreed: bool = False
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +87,8 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     reopened: int = 0
     pruned: int = 0
     guard: GuardDecision | None = None
+    #: Of a dry run, and of a pass that is to be agreed to.
+    forecast: Forecast | None = None
     extract: Phase1Report | None = None
     consolidate: Phase2Report | None = None
     recall: RecallReport | None = None
@@ -92,7 +100,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def failed(self) -> bool:
         """Something was tried and did not work."""
-        if self.skipped == "no_state_db" or self.stopped:
+        if self.skipped in ("no_state_db", "not_agreed") or self.stopped:
             return True
         return bool(self.extract and self.extract.failed) or isinstance(self.consolidate, Failed)
 
@@ -120,13 +128,17 @@ async def run_pipeline(
         return msgspec.structs.replace(report, skipped="paused", detail=f"since {since}")
     for name in {settings.memories.extract_model, settings.memories.consolidation_model}:
         check_model(name, settings)
-    try:
-        store = await asyncio.to_thread(Store.open, settings.database, clock=clock, limits=settings.database_limits)
-    except StoreError as error:
-        detail = f"{error}" + (f" ({error.hint})" if error.hint else "")
-        return msgspec.structs.replace(report, skipped="no_state_db", detail=detail)
-    with store:
+    open_store = Store.trial if options.dry_run else Store.open
+    with ExitStack() as stack:
+        try:
+            opened = open_store(settings.database, clock=clock, limits=settings.database_limits)
+            store = await asyncio.to_thread(stack.enter_context, opened)
+        except StoreError as error:
+            detail = f"{error}" + (f" ({error.hint})" if error.hint else "")
+            return msgspec.structs.replace(report, skipped="no_state_db", detail=detail)
         report = await _pass(settings, store, clock, report, trigger, options, guard, on_progress)
+        if options.dry_run:
+            return report
         try:
             await asyncio.to_thread(store.record_pass, report.started_at, encode_report(report).encode())
         except StoreError as error:
@@ -152,12 +164,22 @@ async def _pass(
         if reason := await _gate_source(store, trigger):
             return put(report, skipped=reason)
         await asyncio.to_thread(obey_switches, settings, store)
-        # Of every session, however old: what they used decides what the next consolidation rests on.
-        report = put(report, usage=await _count_usage(settings, store, clock, on_progress))
+        if not options.dry_run:
+            # Of every session, however old: what they used decides what the next consolidation rests on.
+            report = put(report, usage=await _count_usage(settings, store, clock, on_progress))
         if options.upgrade:
             report = put(report, reopened=await asyncio.to_thread(store.reopen_offline))
         # Before anything is changed or paid for: another program's memories are not ours to replace.
         await asyncio.to_thread(consent, settings, store, adopt=options.adopt)
+        decide = guard or default_guard(settings, store, clock)
+        if options.dry_run:
+            report = put(report, guard=await asyncio.to_thread(decide))
+            return put(report, forecast=await _forecast(settings, store, clock, trigger, options, on_progress))
+        # A person should not learn from the bill what the first calls of a model cost.
+        if not options.agreed and await asyncio.to_thread(uses_new_model, settings, store):
+            expected = await _forecast(settings, store, clock, trigger, options, on_progress)
+            if needs_consent(expected, settings):
+                return put(report, skipped="not_agreed", forecast=expected)
         # 1. Create the memory folder: no links followed, none left.
         report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
         # 2. Seed the extension instructions; a person's edit of them survives.
@@ -169,7 +191,7 @@ async def _pass(
         )
         report = put(report, pruned=pruned)
         # 4. Leave a person's quota alone.
-        decision = await asyncio.to_thread(guard or default_guard(settings, store, clock))
+        decision = await asyncio.to_thread(decide)
         report = put(report, guard=decision)
         if not decision.allowed:
             telemetry.count("memory.startup", status="skipped_rate_limit")
@@ -204,6 +226,26 @@ async def _pass(
         return put(report, recall=await asyncio.to_thread(prepare_recall, settings, store, clock))
     except (StoreError, WorkspaceError, OSError) as error:
         return _stopped(report, error)
+
+
+async def _forecast(
+    settings: Settings, store: Store, clock: Clock, trigger: Trigger, options: Options, listener: ProgressListener
+) -> Forecast:
+    loop = asyncio.get_running_loop()
+
+    def listen(progress: Progress) -> None:
+        loop.call_soon_threadsafe(listener, progress)
+
+    question = Question(
+        memories=settings.memories,
+        stage=settings.stage_one,
+        now_ms=clock.now_ms(),
+        current_thread_id=trigger.thread_id,
+        cwd=options.cwd,
+        backfill=options.backfill,
+        max_threads=options.max_threads,
+    )
+    return await asyncio.to_thread(forecast, settings, store, question, on_progress=listen)
 
 
 async def _spending(settings: Settings, allowance: Allowance) -> AllowanceReport | None:

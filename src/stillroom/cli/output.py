@@ -19,6 +19,11 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
+def many(number: int, one: str, several: str | None = None) -> str:
+    """`1 session`, `2 sessions`."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 def print_error(message: str, *, hint: str | None = None) -> None:
     """`error: …`, and below it what to do."""
     out = console()

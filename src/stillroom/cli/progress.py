@@ -11,6 +11,7 @@ from stillroom.progress import Progress, ProgressListener, silent
 _TITLES = {
     "scan": "Reading sessions",
     "usage": "Counting uses",
+    "price": "Estimating costs",
     "extract": "Extracting",
     "consolidate": "Consolidating",
     "ingest": "Taking in",

@@ -8,7 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import assert_never
 
-from stillroom.cli.output import console, plain
+from stillroom.cli.forecast import forecast_lines
+from stillroom.cli.output import console, many, plain
 from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
 from stillroom.extract.outcome import Failed as ThreadFailed
@@ -27,6 +28,7 @@ _SKIPPED = {
     "sub_agent": "the session that started the pass is a sub-agent",
     "memory_worker": "the session that started the pass is a memory worker",
     "no_state_db": "the state database can't be used",
+    "not_agreed": "the first calls of a model would cost more than `ask_above_usd`, or are unpriced: `--yes` lets them",
 }
 #: So many failures are told one by one; the rest is counted.
 _FAILURES_TOLD = 5
@@ -62,6 +64,8 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
     if report.skipped:
         style = "bold red" if report.failed else "yellow"
         yield style, f"skipped       {_SKIPPED[report.skipped]}" + (f": {report.detail}" if report.detail else "")
+        if report.forecast:
+            yield from forecast_lines(report.forecast)
         return
     if report.usage:
         yield from _usage(report.usage)
@@ -74,6 +78,9 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
     if report.guard and not report.guard.allowed:
         yield "yellow", f"guard         {report.guard.reason}; nothing was sent"
         return
+    if report.forecast:
+        yield from forecast_lines(report.forecast)
+        yield None, "dry run       nothing was sent or changed"
     if report.extract:
         yield from _phase1(report.extract)
         if told := _left(report.extract.left, settings):
@@ -98,9 +105,9 @@ def _looked_in(source: Source) -> str:
 def _usage(usage: UsageReport) -> Iterator[tuple[str | None, str]]:
     """Nothing where nothing was used: most sessions cite no memory."""
     if usage.citing or usage.reads:
-        counted = _many(usage.counted, "use of a memory", "uses of memories")
-        reads = _many(sum(usage.reads.values()), "command")
-        yield None, f"used          {counted} counted in {_many(usage.citing, 'message')}; read by {reads}"
+        counted = many(usage.counted, "use of a memory", "uses of memories")
+        reads = many(sum(usage.reads.values()), "command")
+        yield None, f"used          {counted} counted in {many(usage.citing, 'message')}; read by {reads}"
     for invalid in usage.invalid[:_FAILURES_TOLD]:
         yield "yellow", f"              `{invalid.cited}` is not counted: {invalid.reason}"
     if usage.invalid_total > _FAILURES_TOLD:
@@ -109,10 +116,6 @@ def _usage(usage: UsageReport) -> Iterator[tuple[str | None, str]]:
         yield "yellow", f"              {broken.reason}"
     if usage.left:
         yield None, f"              {usage.left:,} sessions are searched by the next pass"
-
-
-def _many(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from stillroom.cli.forecast import agrees
 from stillroom.cli.moment import parse_moment
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.report import print_report
@@ -17,7 +19,7 @@ from stillroom.cli.signals import until_stopped
 from stillroom.clock import Clock, FixedClock, SystemClock
 from stillroom.config import load_settings
 from stillroom.pass_lock import take_pass_lock
-from stillroom.pipeline import Options, Trigger, encode_report, run_pipeline
+from stillroom.pipeline import Options, PipelineReport, Trigger, encode_report, run_pipeline
 
 
 def run_command(
@@ -31,6 +33,8 @@ def run_command(
     upgrade: Annotated[bool, Parameter(negative="")] = False,
     adopt: Annotated[bool, Parameter(negative="")] = False,
     max_threads: Annotated[int | None, Parameter(name="--max", validator=Number(gte=0))] = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
     now: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
@@ -43,6 +47,7 @@ def run_command(
     stillroom run                        # what a hook does
     stillroom run --backfill             # everything that is finished, however old
     stillroom run --backfill --max 20    # the newest 20 of it
+    stillroom run --backfill --dry-run   # what that would send to a model, and what it costs
     stillroom run --json | jq .extract
     ```
 
@@ -68,6 +73,11 @@ def run_command(
         refused.
     max_threads
         At most so many threads.
+    dry_run
+        Only tell how many sessions would be extracted, and what models would be sent and cost at list price. Nothing is
+        sent or changed.
+    yes
+        Don't ask before the first calls of a model, whatever they cost (`ask_above_usd`).
     now
         Take this moment for the present: `2026-11-30T09:00:00Z`, or seconds since 1970.
     json
@@ -82,11 +92,20 @@ def run_command(
         adopt=adopt,
         max_threads=max_threads,
         cwd=str(cwd.absolute()) if cwd else None,
+        dry_run=dry_run,
+        agreed=yes,
     )
-    take_pass_lock(str(settings.home))  # until this process ends, whether or not another one has it
-    with progress_bars(wanted=not json) as listen:
-        work = run_pipeline(settings, trigger=trigger, options=options, clock=clock, on_progress=listen)
-        report = asyncio.run(until_stopped(work))
+    if not dry_run:
+        take_pass_lock(str(settings.home))  # until this process ends, whether or not another one has it
+
+    def run(options: Options) -> PipelineReport:
+        with progress_bars(wanted=not json) as listen:
+            work = run_pipeline(settings, trigger=trigger, options=options, clock=clock, on_progress=listen)
+            return asyncio.run(until_stopped(work))
+
+    report = run(options)
+    if report.forecast and report.skipped == "not_agreed" and not json and agrees(report.forecast):
+        report = run(msgspec.structs.replace(options, agreed=True))
     if json:
         sys.stdout.write(encode_report(report) + "\n")
     else:

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from stillroom.config import DatabaseLimits
@@ -164,6 +164,21 @@ class Database:
             raise  # a fault of ours, not of the file
         except (sqlite3.DatabaseError, OSError) as error:
             raise _unavailable(self.path, error) from error
+
+
+def copy_database(path: Path, into: Path, *, limits: DatabaseLimits) -> None:
+    """Copy the database as it is now; where there is none, nothing. Raises `StoreUnavailable`."""
+    if not path.exists():
+        return
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with (
+            closing(sqlite3.connect(uri, uri=True, timeout=limits.busy_timeout_ms / 1000)) as source,
+            closing(sqlite3.connect(into)) as target,
+        ):
+            source.backup(target)
+    except (sqlite3.DatabaseError, OSError) as error:
+        raise _unavailable(path, error) from error
 
 
 #: SQLite's connections must not cross a fork: both processes would believe that they hold its locks.

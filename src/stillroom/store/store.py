@@ -6,8 +6,10 @@ module that it calls: `threads`, `stage1`, `usage`, `consolidation`, `ledger`.
 
 from __future__ import annotations
 
+import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -15,7 +17,7 @@ from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
 from stillroom.spending import ModelCall, Usage
 from stillroom.store import consolidation, folders, leases, ledger, reads, stage1, standings, switching, threads, usage
-from stillroom.store.database import Database
+from stillroom.store.database import Database, copy_database
 from stillroom.store.records import (
     Checkout,
     ConsolidationClaimOutcome,
@@ -71,6 +73,22 @@ class Store:
     ) -> Self:
         """Open the database, creating or migrating it. Raises `StoreUnavailable` or `NewerSchema`."""
         return cls(Database(path, limits), clock=clock, new_token=new_token, limits=limits)
+
+    @classmethod
+    @contextmanager
+    def trial(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        limits: DatabaseLimits = DatabaseLimits(),  # noqa: B008 - frozen
+    ) -> Iterator[Self]:
+        """A copy to try things on: it goes with the block, and the database stays as it is. Raises as `open` does."""
+        with tempfile.TemporaryDirectory(prefix="stillroom-") as folder:
+            copy = Path(folder) / path.name
+            copy_database(path, copy, limits=limits)
+            with cls.open(copy, clock=clock, limits=limits) as store:
+                yield store
 
     def close(self) -> None:
         """Close the database; what is committed stays."""

@@ -1,0 +1,248 @@
+"""What a pass would send to models, and what that costs at list price, before anything is sent.
+
+Phase 1 is measured: each session is read and cut as it would be sent. Its answers, and the work of the consolidation
+agent, are estimates; what earlier passes spent takes their place as soon as there were any.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from stillroom.config import OFFLINE, Settings
+from stillroom.errors import RolloutError
+from stillroom.extract.prompt import input_prompt, system_prompt
+from stillroom.extract.reading import read_text, rollout_token_limit
+from stillroom.models.prices import Price, context_window_of, price_of
+from stillroom.progress import Progress, ProgressListener, silent
+from stillroom.rollouts.redact import redact
+from stillroom.spending import Phase, Usage
+from stillroom.store import Question, SpendingTotal, Store
+from stillroom.thread import Thread
+
+_BYTES_PER_TOKEN = 4
+#: Two texts of a page each, and a little reasoning: what a model answers about one session.
+_REPLY_TOKENS = 2_000
+#: The agent's instructions, the lists and diffs that it reads first, and what it writes beside the memory.
+_AGENT_BASE_TOKENS = 10_000
+#: A usual run; each request sends again what was read before, nearly all of it from the prompt cache.
+_AGENT_REQUESTS = 25
+
+
+class PhaseForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """What one phase would send."""
+
+    model: str
+    #: Phase 1: sessions. Phase 2: memories of sessions that the agent reads.
+    inputs: int
+    usage: Usage
+    #: US dollars at list price; None: not known. A server on this machine costs nothing.
+    cost_usd: float | None
+    #: No call of this model is on record.
+    first: bool
+
+    @property
+    def weighted_tokens(self) -> int:
+        """Output, and input that does not come from the prompt cache: what the caps count."""
+        return self.usage.input_tokens - self.usage.cached_input_tokens + self.usage.output_tokens
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pass would do with models."""
+
+    #: Sessions that would be extracted, by whoever does it.
+    threads: int
+    #: Of these, sessions that can't be read.
+    unreadable: int
+    extract: PhaseForecast
+    #: None: there is nothing to consolidate.
+    consolidate: PhaseForecast | None
+    #: `memories.max_weighted_tokens_per_run`.
+    run_cap: int
+
+    @property
+    def phases(self) -> tuple[PhaseForecast, ...]:
+        return (self.extract, *([self.consolidate] if self.consolidate else []))
+
+    @property
+    def weighted_tokens(self) -> int:
+        return sum(phase.weighted_tokens for phase in self.phases)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """None if the price of a model is not known."""
+        costs = [phase.cost_usd for phase in self.phases]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    @property
+    def first(self) -> bool:
+        """A model would be called for the first time."""
+        return any(phase.first for phase in self.phases)
+
+
+def uses_new_model(settings: Settings, store: Store) -> bool:
+    """Whether a model is configured that was never called: only then is a pass to be asked for."""
+    return any(_is_new(name, store.spending()) for name in _models(settings))
+
+
+def needs_consent(forecast: Forecast, settings: Settings) -> bool:
+    """Whether a person should be asked before the first calls of a model."""
+    if not forecast.first:
+        return False
+    if (cost := forecast.cost_usd) is None:
+        return forecast.weighted_tokens > settings.memories.ask_above_weighted_tokens
+    return cost > settings.memories.ask_above_usd
+
+
+def forecast(
+    settings: Settings,
+    store: Store,
+    question: Question,
+    *,
+    on_progress: ProgressListener = silent,
+    environ: Mapping[str, str] = os.environ,
+) -> Forecast:
+    """Of the pass that `question` asks for. Blocking: reads every session that a model would be sent.
+
+    Raises `ConfigError` for a model that can't be used.
+    """
+    threads = [standing.thread for standing in store.standings(question) if standing.state == "next"]
+    spent = store.spending()
+    extract, unreadable = _extraction(settings, threads, spent, on_progress, environ)
+    return Forecast(
+        threads=len(threads),
+        unreadable=unreadable,
+        extract=extract,
+        consolidate=_consolidation(settings, store, question, len(threads) - unreadable, spent, environ),
+        run_cap=settings.memories.max_weighted_tokens_per_run,
+    )
+
+
+def _extraction(
+    settings: Settings,
+    threads: Sequence[Thread],
+    spent: Sequence[SpendingTotal],
+    on_progress: ProgressListener,
+    environ: Mapping[str, str],
+) -> tuple[PhaseForecast, int]:
+    """Phase 1, and how many sessions can't be read."""
+    name = settings.memories.extract_model
+    if name == OFFLINE:
+        return _phase(name, len(threads), Usage(), spent, settings, environ), 0
+    limit = rollout_token_limit(context_window_of(name, settings, environ=environ), settings.stage_one)
+    sent_bytes, unreadable = 0, 0
+    for number, thread in enumerate(threads, 1):
+        try:
+            sent_bytes += _sent_bytes(thread, limit, settings)
+        except RolloutError:
+            unreadable += 1
+        on_progress(Progress(stage="price", done=number, total=len(threads)))
+    readable = len(threads) - unreadable
+    usage = Usage(
+        input_tokens=sent_bytes // _BYTES_PER_TOKEN,
+        output_tokens=readable * (_average(spent, "extract", name).output_tokens or _REPLY_TOKENS),
+    )
+    return _phase(name, readable, usage, spent, settings, environ), unreadable
+
+
+def _sent_bytes(thread: Thread, token_limit: int, settings: Settings) -> int:
+    memories = settings.memories
+    text = read_text(
+        thread,
+        form=memories.extraction_input,
+        token_limit=token_limit,
+        refuse_external=memories.disable_on_external_context,
+        stage=settings.stage_one,
+        redact=lambda text: redact(text, style=memories.redaction),
+    )
+    if text.memory_mode not in (None, "enabled"):
+        return 0  # such a session is not sent
+    user = input_prompt(
+        form=memories.extraction_input,
+        rollout_path=thread.rollout_path,
+        rollout_cwd=thread.cwd,
+        rollout_contents=text.rendered.text,
+        rollout_note=text.rendered.note,
+    )
+    return len(system_prompt().encode()) + len(user.encode("utf-8", "replace"))
+
+
+def _consolidation(
+    settings: Settings,
+    store: Store,
+    question: Question,
+    extracted: int,
+    spent: Sequence[SpendingTotal],
+    environ: Mapping[str, str],
+) -> PhaseForecast | None:
+    """The agent reads every memory that it was given once; what it read is sent again with each request."""
+    if _waits(settings, store, question):
+        return None
+    memories = settings.memories
+    limit = memories.max_raw_memories_for_consolidation
+    inputs = store.select_inputs(limit=limit, max_unused_days=memories.max_unused_days).on_disk
+    if not extracted and (not inputs or _is_consolidated(store)):
+        return None
+    name = memories.consolidation_model
+    new = min(extracted, limit)
+    if name == OFFLINE:
+        return _phase(name, len(inputs) + new, Usage(), spent, settings, environ)
+    told = sum(len(output.raw_memory) + len(output.rollout_summary) for output in inputs) // _BYTES_PER_TOKEN
+    read = min(told + new * _REPLY_TOKENS, settings.stage_two.max_conversation_bytes // _BYTES_PER_TOKEN)
+    cached = _AGENT_REQUESTS * (_AGENT_BASE_TOKENS + read // 2)
+    usage = Usage(
+        input_tokens=min(_AGENT_BASE_TOKENS + read + cached, settings.stage_two.max_total_tokens),
+        cached_input_tokens=min(cached, settings.stage_two.max_total_tokens),
+        output_tokens=_AGENT_BASE_TOKENS + read // 2,
+    )
+    return _phase(name, len(inputs) + new, usage, spent, settings, environ)
+
+
+def _waits(settings: Settings, store: Store, question: Question) -> bool:
+    """Whether a hook's pass would consolidate nothing yet: the last time was less than six hours ago."""
+    job = store.consolidation_job()
+    if job is None or job.finished_at is None or job.last_error is not None or question.backfill:
+        return False
+    return job.finished_at <= question.now < job.finished_at + settings.stage_two.success_cooldown_seconds
+
+
+def _is_consolidated(store: Store) -> bool:
+    job = store.consolidation_job()
+    return job is not None and (job.input_watermark or 0) <= (job.last_success_watermark or 0)
+
+
+def _phase(
+    name: str,
+    inputs: int,
+    usage: Usage,
+    spent: Sequence[SpendingTotal],
+    settings: Settings,
+    environ: Mapping[str, str],
+) -> PhaseForecast:
+    price: Price = price_of(name, settings, environ=environ)
+    return PhaseForecast(
+        model=name,
+        inputs=inputs,
+        usage=usage,
+        cost_usd=price(usage) if usage != Usage() else 0.0,
+        first=_is_new(name, spent) and usage != Usage(),
+    )
+
+
+def _models(settings: Settings) -> set[str]:
+    return {settings.memories.extract_model, settings.memories.consolidation_model} - {OFFLINE}
+
+
+def _is_new(name: str, spent: Sequence[SpendingTotal]) -> bool:
+    return name != OFFLINE and all(total.model != name or total.calls == total.failed_calls for total in spent)
+
+
+def _average(spent: Sequence[SpendingTotal], phase: Phase, model: str) -> Usage:
+    """What an answer of the model used so far."""
+    totals = [total for total in spent if (total.phase, total.model) == (phase, model)]
+    answered = sum(total.calls - total.failed_calls for total in totals)
+    if not answered:
+        return Usage()
+    return Usage(output_tokens=sum(total.usage.output_tokens for total in totals) // answered)
