@@ -29,6 +29,7 @@ COMMANDS = {
     "init": "stillroom.integrations.commands:init_command",
     "uninit": "stillroom.integrations.commands:uninit_command",
     "run": "stillroom.cli.run:run_command",
+    "threads": "stillroom.cli.threads:threads_command",
     "recall": "stillroom.cli.recall:recall_command",
     "search": "stillroom.cli.search:search_command",
     "list": "stillroom.cli.folder:list_command",

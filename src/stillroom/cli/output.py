@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TextIO
 
@@ -42,5 +43,9 @@ def print_data(text: str, *, end: str = "\n") -> None:
 
 
 def print_json(value: msgspec.Struct) -> None:
-    """A value as JSON on stdout."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    """A value as JSON on stdout. Bytes of a path that are no UTF-8 are `\\udc80` and up."""
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(value), indent=2)
+    sys.stdout.write(text + "\n")

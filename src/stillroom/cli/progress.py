@@ -10,6 +10,7 @@ from stillroom.progress import Progress, ProgressListener, silent
 
 _TITLES = {
     "scan": "Reading sessions",
+    "count": "Counting messages",
     "usage": "Counting uses",
     "price": "Estimating costs",
     "extract": "Extracting",

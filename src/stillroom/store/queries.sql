@@ -171,16 +171,15 @@ WHERE :cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 
 GROUP BY reason;
 
 -- list_standings --
--- What the rules ask of every thread, newest first, with what a list of them shows. The columns of a job come last.
+-- What the rules ask of every thread, newest first, with what a list of them shows. Columns are read by their places.
 SELECT
     thread.thread_id, agent, rollout_path, source, thread.cwd, created_at_ms, updated_at_ms, title, preview,
     memory_mode, archived, parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider,
-    recorded_mode, chosen_mode, switched_off, missing, thread.file_size,
-    coalesce(git_origin_url, remote, CASE WHEN is_git THEN folder END) AS repository,
-    seen.messages, seen.tokens, seen.file_size AS seen_size,
-    job.status, job.worker_id, job.leased_at, job.lease_until, job.finished_at, job.retry_at, job.retry_remaining,
+    recorded_mode, chosen_mode, switched_off, missing, output.source_updated_at,
+    job.status, job.retry_remaining, job.worker_id, job.leased_at, job.lease_until, job.finished_at, job.retry_at,
     job.last_error, job.input_watermark, job.last_success_watermark, job.reopened,
-    output.source_updated_at AS output_watermark
+    coalesce(git_origin_url, remote, CASE WHEN is_git THEN folder END) AS repository,
+    thread.file_size, seen.messages, seen.tokens, seen.file_size AS seen_size
 FROM threads AS thread
 LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
 LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id

@@ -253,7 +253,10 @@ def cutoff(question: Question) -> int:
 
 
 def _pass(rules: tuple[_Rule, ...], facts: Facts, question: Question) -> bool:
-    return all(rule.judge(facts, question) == "passes" for rule in rules)
+    for rule in rules:  # noqa: SIM110 - a third quicker than `all`, and asked of every thread
+        if rule.judge(facts, question) != "passes":
+            return False
+    return True
 
 
 def _ruled(rule: _Rule, verdict: Verdict, facts: Facts, question: Question) -> Ruling:

@@ -6,6 +6,7 @@ All functions run inside a transaction of the caller.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -14,10 +15,13 @@ from stillroom.store import leases
 from stillroom.store.leases import STAGE1
 from stillroom.store.records import Job
 from stillroom.store.rules import (
+    ExtractionRule,
     Facts,
     Output,
     Question,
+    RetentionRule,
     Ruling,
+    SelectionRule,
     State,
     cutoff,
     deciding,
@@ -32,6 +36,13 @@ from stillroom.store.sql import execute
 from stillroom.store.texts import from_sql, to_sql
 from stillroom.store.threads import read_thread
 from stillroom.thread import Thread
+
+# Of the query, read by their places as there are many rows: those of a thread come first, those of its job last.
+_THREAD = len(Thread.__struct_fields__)
+_JOB_FIELDS = (
+    "status", "retry_remaining", "worker_id", "leased_at", "lease_until", "finished_at", "retry_at", "last_error",
+    "input_watermark", "last_success_watermark", "reopened",
+)  # fmt: skip
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +66,16 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     grown: bool = False
 
 
+class StandingCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Threads of one agent that stand alike."""
+
+    agent: str
+    state: State
+    #: The rule that decided; None: the next pass takes them.
+    rule: ExtractionRule | SelectionRule | RetentionRule | None
+    threads: int
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Every rule about a thread, in order."""
 
@@ -73,6 +94,19 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 def standings(db: sqlite3.Connection, question: Question) -> list[Standing]:
     """Of all threads, newest first."""
     return [_standing(row, facts, question) for row, facts in _walk(db, question)]
+
+
+def count(db: sqlite3.Connection, question: Question) -> list[StandingCount]:
+    """All threads, by agent, state and deciding rule: at half the cost of their list."""
+    counts: Counter[tuple[str, State, ExtractionRule | SelectionRule | RetentionRule | None]] = Counter()
+    for row, facts in _walk(db, question):
+        decided = deciding(facts, question)
+        state = state_of(decided, has_output=facts.output_watermark is not None)
+        counts[row[1], state, decided.rule if decided else None] += 1
+    return [
+        StandingCount(agent=agent, state=state, rule=rule, threads=threads)
+        for (agent, state, rule), threads in sorted(counts.items(), key=str)
+    ]
 
 
 def explain(db: sqlite3.Connection, thread_id: str, question: Question) -> Explanation | None:
@@ -106,52 +140,44 @@ def _walk(db: sqlite3.Connection, question: Question) -> Iterator[tuple[sqlite3.
 
 
 def _facts(row: sqlite3.Row, running: int) -> Facts:
+    thread_id, _, _, source, cwd, _, updated_at_ms, _, preview, _, archived = row[:11]
+    recorded_mode, chosen_mode, switched_off, missing, output_watermark, status = row[_THREAD : _THREAD + 6]
     return Facts(
-        thread_id=from_sql(row["thread_id"]),
-        source=from_sql(row["source"]),
-        cwd=from_sql(row["cwd"]),
-        updated_at_ms=row["updated_at_ms"],
-        preview=row["preview"],
-        recorded_mode=row["recorded_mode"],
-        chosen_mode=row["chosen_mode"],
-        switched_off=bool(row["switched_off"]),
-        archived=bool(row["archived"]),
-        missing=bool(row["missing"]),
-        job=_job(row) if row["status"] is not None else None,
-        output_watermark=row["output_watermark"],
+        from_sql(thread_id),
+        from_sql(source),
+        from_sql(cwd),
+        updated_at_ms,
+        preview,
+        recorded_mode,
+        chosen_mode,
+        switched_off == 1,
+        archived == 1,
+        missing == 1,
+        None if status is None else _job(row),
+        output_watermark,
         running=running,
     )
 
 
 def _job(row: sqlite3.Row) -> Job:
-    return Job(
-        status=row["status"],
-        retry_remaining=row["retry_remaining"],
-        worker_id=row["worker_id"],
-        leased_at=row["leased_at"],
-        lease_until=row["lease_until"],
-        finished_at=row["finished_at"],
-        retry_at=row["retry_at"],
-        last_error=row["last_error"],
-        input_watermark=row["input_watermark"],
-        last_success_watermark=row["last_success_watermark"],
-        reopened=bool(row["reopened"]),
-    )
+    values = dict(zip(_JOB_FIELDS, row[_THREAD + 5 :], strict=False))
+    return Job(**{**values, "reopened": values["reopened"] == 1})
 
 
 def _standing(row: sqlite3.Row, facts: Facts, question: Question) -> Standing:
     decided, has_output = deciding(facts, question), facts.output_watermark is not None
+    repository, size_bytes, messages, tokens, seen_size = row[-5:]
     return Standing(
         thread=read_thread(row),
-        size_bytes=row["file_size"],
+        size_bytes=size_bytes,
         missing=facts.missing,
         state=state_of(decided, has_output=has_output),
         decided=decided,
         has_output=has_output,
-        repository=from_sql(row["repository"]) if row["repository"] else None,
-        messages=row["messages"],
-        tokens=row["tokens"],
-        grown=row["seen_size"] is not None and row["seen_size"] != row["file_size"],
+        repository=None if repository is None else from_sql(repository),
+        messages=messages,
+        tokens=tokens,
+        grown=seen_size is not None and seen_size != size_bytes,
     )
 
 

@@ -40,7 +40,7 @@ from stillroom.store.records import (
     Use,
 )
 from stillroom.store.rules import Question
-from stillroom.store.standings import Explanation, Standing
+from stillroom.store.standings import Explanation, Standing, StandingCount
 from stillroom.store.texts import to_sql
 from stillroom.thread import FileStamp, MemoryMode, Thread
 
@@ -261,6 +261,11 @@ class Store:
         """How every thread stands before such a pass, newest first: the rule that decides about it."""
         with self._database.read() as db:
             return standings.standings(db, question)
+
+    def count_standings(self, question: Question) -> list[StandingCount]:
+        """The same, added up by agent, state and rule."""
+        with self._database.read() as db:
+            return standings.count(db, question)
 
     def explain(self, thread_id: str, question: Question) -> Explanation | None:
         """Every rule about one thread before such a pass, in order. None: it is not known."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -97,11 +97,12 @@ def _columns(thread: Thread, stamp: FileStamp) -> dict[str, object]:
     }
 
 
+_FIELDS = Thread.__struct_fields__
+
+
 def read_thread(row: sqlite3.Row) -> Thread:
-    """The thread in a row with its columns; others beside them are passed over."""
-    known = {name: row[name] for name in Thread.__struct_fields__}
-    for name, value in known.items():
-        if isinstance(value, bytes):
-            known[name] = from_sql(value)
-    known["archived"] = bool(known["archived"])
-    return Thread(**known)
+    """The thread in a row whose first columns are its fields, in their order; others behind them are passed over."""
+    known = [from_sql(value) if isinstance(value, bytes) else value for value in row[: len(_FIELDS)]]
+    fields: dict[str, Any] = dict(zip(_FIELDS, known, strict=True))  # Any: the schema says what a column holds
+    fields["archived"] = fields["archived"] == 1
+    return Thread(**fields)

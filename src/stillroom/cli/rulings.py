@@ -1,0 +1,163 @@
+"""What a rule said of a thread, as a sentence."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from stillroom.store.rules import Ruling, Values
+
+
+def why(ruling: Ruling) -> str:
+    """One line on what the rule found, without what would change it."""
+    sentence = _passed if ruling.verdict == "passes" else _refused
+    told = sentence(ruling, ruling.values)
+    return f"{told}, until {moment(ruling.until)}" if ruling.until is not None and ruling.verdict == "waits" else told
+
+
+def remedy(ruling: Ruling) -> str | None:
+    """What a person can change about it; None: nothing, or nothing is to be changed."""
+    ways = [f"`{ruling.setting}`"] if ruling.setting else []
+    ways += [f"`{ruling.command}`"] if ruling.command else []
+    return " or ".join(ways) if ways and ruling.verdict != "passes" else None
+
+
+def moment(seconds: int | str | None) -> str:
+    """A time of the values, as a clock on the wall shows it."""
+    if not isinstance(seconds, int):
+        return "-"
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):  # a file may claim any time
+        return f"{seconds} s"
+
+
+def _refused(ruling: Ruling, values: Values) -> str:
+    match ruling.rule:
+        case "enabled":
+            return "memories are switched off"
+        case "mode":
+            mode = values["chosen"] or values["recorded"]
+            who = "set here" if values["chosen"] else "as its agent recorded"
+            return f"{mode}: it may not be remembered, {who}"
+        case "project":
+            return "the memory of its project is switched off"
+        case "watermark":
+            return "extracted up to its last activity"
+        case "missing":
+            return "its file is gone"
+        case "archived":
+            return "archived"
+        case "preview":
+            return "no person said a word in it"
+        case "memory_worker":
+            return "it is a session of the memory itself"
+        case "source":
+            return f"no person was at the other end (`{values['source']}`)"
+        case "current":
+            return "the pass is started from it"
+        case "cwd":
+            return f"it did not run in `{values['asked']}` or below"
+        case "idle":
+            return f"active less than {values['min_rollout_idle_hours']} h ago"
+        case "age":
+            return f"not active for more than {values['max_rollout_age_days']} days"
+        case "scan_limit":
+            return f"a pass looks at the newest {values['thread_scan_limit']:,} threads only"
+        case "lease":
+            return "another process extracts it, or was killed while it did"
+        case "retries":
+            return f"failed too often: {values['last_error'] or 'the reason is not known'}"
+        case "backoff":
+            return f"failed: {values['last_error'] or 'the reason is not known'}; not tried again"
+        case "cap":
+            return f"a pass takes {values['max_rollouts_per_startup']}, {values['newer_threads']} newer ones come first"
+        case _:
+            return _out(ruling, values)
+
+
+def _out(ruling: Ruling, values: Values) -> str:
+    """Of the rules about what was extracted."""
+    match ruling.rule:
+        case "output":
+            return "nothing durable was found in it" if values["extracted"] else "nothing was extracted of it"
+        case "remembered":
+            return "it may not be remembered any more"
+        case "words":
+            return "what was extracted is blank"
+        case "undone":
+            return "an undo took it out of the memory"
+        case "used":
+            return f"not used for more than {values['max_unused_days']} days, last {moment(values['last_used'])}"
+        case "rank" if ruling.verdict == "refuses":
+            return (
+                f"{values['max_raw_memories_for_consolidation']} others rank before it; it is number {values['rank']}"
+            )
+        case "rank":
+            return "not ranked"
+        case _:
+            days = values["max_unused_days"]
+            stays = "; it stays as long as the memory rests on it" if values["in_folder"] else ""
+            return f"removed by the next pass: not used for more than {days} days{stays}"
+
+
+def _passed(ruling: Ruling, values: Values) -> str:
+    match ruling.rule:
+        case "enabled":
+            return "memories are switched on"
+        case "mode":
+            return "it may be remembered"
+        case "project":
+            return "the memory of its project is on"
+        case "watermark":
+            again = "to be extracted again" if values["reopened"] else "active since it was extracted"
+            return again if values["extracted_up_to"] is not None else "not extracted yet"
+        case "missing":
+            return "its file is there"
+        case "archived":
+            return "not archived"
+        case "preview":
+            return "a person spoke in it"
+        case "memory_worker":
+            return "it is no session of the memory itself"
+        case "source":
+            return f"a person was at the other end (`{values['source']}`)"
+        case "current":
+            return "the pass is not started from it"
+        case "cwd":
+            return f"it ran in `{values['cwd']}`"
+        case "idle":
+            return f"quiet since {moment(values['updated_at'])}"
+        case "age":
+            return f"active in the last {values['max_rollout_age_days']} days, or a backfill"
+        case "scan_limit":
+            return f"{values['newer_threads']:,} threads that a pass looks at are newer"
+        case "lease":
+            return "nobody else extracts it"
+        case "retries":
+            return f"it may be tried {values['retries_left']} times"
+        case "backoff":
+            return "no failure is too recent"
+        case "cap":
+            return "the next pass takes it"
+        case _:
+            return _in(ruling, values)
+
+
+def _in(ruling: Ruling, values: Values) -> str:
+    """Of the rules about what was extracted."""
+    match ruling.rule:
+        case "output":
+            return f"extracted {moment(values['generated_at'])}"
+        case "remembered":
+            return "it may still be remembered"
+        case "words":
+            return "it says something"
+        case "undone":
+            return "an undo brought it back" if values["held"] else "no undo took it out"
+        case "used":
+            return f"used {values['usage_count']:,} times, it counts from {moment(values['last_used'])}"
+        case "rank":
+            rests = ": the memory rests on it" if values["in_folder"] else ": the next consolidation takes it"
+            return f"number {values['rank']} of {values['max_raw_memories_for_consolidation']}{rests}"
+        case _:
+            return "it stays in the database"

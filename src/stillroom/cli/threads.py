@@ -1,0 +1,228 @@
+"""`stillroom threads`: which sessions were found, and what becomes of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.progress import progress_bars
+from stillroom.cli.rulings import moment, remedy, why
+from stillroom.cli.signals import until_stopped
+from stillroom.clock import SystemClock
+from stillroom.config import Settings, load_settings
+from stillroom.errors import ConfigError
+from stillroom.extract.counting import count_threads
+from stillroom.extract.register import RegisterReport, register_threads
+from stillroom.homes import HOMES
+from stillroom.rollouts.found import Broken
+from stillroom.store import Question, Standing, Store
+from stillroom.store.rules import State
+
+#: So many files that can't be read are told one by one; the rest is counted.
+_BROKEN_TOLD = 5
+#: Of a title: enough to know a session by.
+_TITLE_CHARS = 60
+
+
+class ThreadRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread as `--json` prints it. Times in seconds since 1970."""
+
+    agent: str
+    version: str | None
+    thread_id: str
+    parent: str | None
+    cwd: str
+    repository: str | None
+    branch: str | None
+    created_at: int
+    updated_at: int
+    title: str
+    path: str
+    size_bytes: int
+    #: None: the file was not read as a whole yet.
+    messages: int | None
+    tokens: int | None
+    #: The file went on since they were counted.
+    grown: bool
+    state: State
+    #: The next pass takes it.
+    eligible: bool
+    #: The rule that decided, what it found, and what would change it.
+    rule: str | None
+    why: str
+    remedy: str | None
+    #: When it may change by itself.
+    until: int | None
+
+
+class ThreadList(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    threads: list[ThreadRow]
+    #: Threads that were left out because of `--max`.
+    left_out: int
+    #: Files that can't be understood; empty with `--no-scan`.
+    broken: tuple[Broken, ...]
+
+
+def threads_command(
+    *,
+    home: Path | None = None,
+    agent: str | None = None,
+    cwd: Path | None = None,
+    max_results: Annotated[int | None, Parameter(name="--max", validator=Number(gte=0))] = None,
+    no_scan: Annotated[bool, Parameter(negative="")] = False,
+    count: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """List the sessions that were found, newest first, with what the next pass does with each, and why.
+
+    Messages and tokens are known of sessions that were read as a whole, because they were extracted or because of
+    `--count`; a `+` says that the session went on since. Tokens are those of what a model would be given.
+
+    ```
+    stillroom threads --cwd . --max 20
+    stillroom threads --agent codex --count
+    stillroom threads --json | jq '.threads[] | select(.state == "failed")'
+    ```
+
+    Parameters
+    ----------
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    agent
+        Only sessions of this agent: `codex`, `claude-code`, …
+    cwd
+        Only sessions that ran in this folder or below it.
+    max_results
+        At most so many.
+    no_scan
+        Don't look for new sessions; show those that are known.
+    count
+        Read the sessions whose messages are not counted yet. That takes seconds for a gigabyte.
+    json
+        Print `{threads, left_out, broken}` as JSON.
+    """
+    settings = load_settings(home=home)
+    if agent is not None and agent not in HOMES:
+        raise ConfigError(f"`--agent {agent}` is not known", hint=f"it is one of: {', '.join(HOMES)}")
+    clock = SystemClock()
+    with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+        with progress_bars(wanted=not json) as listen:
+            report = RegisterReport()
+            if not no_scan:
+                scan = register_threads(settings, store, clock, on_progress=listen)
+                report = asyncio.run(until_stopped(scan))
+            wanted = _wanted(settings, store, clock.now_ms(), agent, cwd)
+            shown = wanted if max_results is None else wanted[:max_results]
+            if count:
+                uncounted = [each.thread for each in shown if each.messages is None or each.grown]
+                count_threads(uncounted, settings, store, on_progress=listen)
+                shown = _wanted(settings, store, clock.now_ms(), agent, cwd)[: len(shown)]
+        rows = [_row(each) for each in shown]
+    left_out = len(wanted) - len(rows)
+    if json:
+        print_json(ThreadList(threads=rows, left_out=left_out, broken=report.broken))
+    else:
+        _print(rows, left_out, report.broken)
+    return 0
+
+
+def _wanted(settings: Settings, store: Store, now_ms: int, agent: str | None, cwd: Path | None) -> list[Standing]:
+    """The threads that are asked for, newest first."""
+    question = Question(memories=settings.memories, stage=settings.stage_one, now_ms=now_ms)
+    folder = str(cwd.absolute()).rstrip("/") if cwd else None
+    return [
+        each
+        for each in store.standings(question)
+        if (agent is None or each.thread.agent == agent)
+        and (folder is None or each.thread.cwd == folder or each.thread.cwd.startswith(folder + "/"))
+    ]
+
+
+def _row(standing: Standing) -> ThreadRow:
+    thread, decided = standing.thread, standing.decided
+    return ThreadRow(
+        agent=thread.agent,
+        version=thread.cli_version,
+        thread_id=thread.thread_id,
+        parent=thread.parent_thread_id,
+        cwd=thread.cwd,
+        repository=standing.repository,
+        branch=thread.git_branch,
+        created_at=thread.created_at_ms // 1000,
+        updated_at=thread.updated_at,
+        title=thread.title or thread.preview,
+        path=thread.rollout_path,
+        size_bytes=standing.size_bytes,
+        messages=standing.messages,
+        tokens=standing.tokens,
+        grown=standing.grown,
+        state=standing.state,
+        eligible=standing.state == "next",
+        rule=decided.rule if decided else None,
+        why=why(decided) if decided else "the next pass takes it",
+        remedy=remedy(decided) if decided and standing.state != "extracted" else None,
+        until=decided.until if decided else None,
+    )
+
+
+def _print(rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken]) -> None:
+    """Three lines a thread: what it is, where it ran, what becomes of it."""
+    for row in rows:
+        for line in _lines(row):
+            print_data(plain(line))
+    out = console()
+    if not rows:
+        out.print("no session is known", style="yellow")
+    if left_out:
+        out.print(f"and {left_out:,} more; `--max` shows them", style="yellow", markup=False)
+    for file in broken[:_BROKEN_TOLD]:
+        where = "" if file.path in file.reason else f"`{file.path}`: "
+        out.print(plain(f"not readable: {where}{file.reason}"), style="yellow", markup=False)
+    if len(broken) > _BROKEN_TOLD:
+        out.print(f"and {len(broken) - _BROKEN_TOLD:,} more that are not readable", style="yellow", markup=False)
+
+
+def _lines(row: ThreadRow) -> Iterator[str]:
+    yield f"{row.thread_id}  {row.agent} {row.version or '-'}  {_amounts(row)}  {_titled(row)}".rstrip()
+    yield "    " + "  ".join(_place(row))
+    yield f"    {row.state.replace('_', ' ')}: {row.why}" + (f" ({row.remedy})" if row.remedy else "")
+
+
+def _titled(row: ThreadRow) -> str:
+    title = " ".join(row.title.split())
+    return title if len(title) <= _TITLE_CHARS else title[: _TITLE_CHARS - 1] + "…"
+
+
+def _amounts(row: ThreadRow) -> str:
+    more = "+" if row.grown else ""
+    messages = "-" if row.messages is None else f"{row.messages:,}{more}"
+    tokens = "-" if row.tokens is None else f"{row.tokens:,}{more}"
+    return f"{messages} messages  {tokens} tokens  {_size(row.size_bytes)}"
+
+
+def _place(row: ThreadRow) -> Iterator[str]:
+    yield f"{moment(row.created_at)} - {moment(row.updated_at)}"
+    yield row.cwd or "-"
+    if row.repository:
+        yield row.repository
+    if row.branch:
+        yield f"branch {row.branch}"
+    if row.parent:
+        yield f"begun by {row.parent}"
+
+
+def _size(count: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:,} {unit}"
+        count = round(count / 1000)
+    return f"{count:,} GB"
