@@ -19,6 +19,7 @@ Format = Literal[
     "aider",
     "openhands",
     "continue",
+    "cline",
     "letta-code",
     "kimi-code",
     "cursor",
@@ -30,6 +31,11 @@ Format = Literal[
     "pydantic-ai",
 ]
 """How sessions are stored; also the `agent` of their threads."""
+
+
+_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+# Cline's extension, and those that began as copies of it.
+_CLINES = ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code")
 
 
 class Home(NamedTuple):
@@ -113,6 +119,21 @@ def _cursor(environ: Environ) -> tuple[Path, ...]:
     return (_path(environ.get("CURSOR_DATA_DIR") or "~/.cursor"),)
 
 
+def _cline(environ: Environ) -> tuple[Path, ...]:
+    """`CLINE_DATA_DIR`, `data` in `CLINE_DIR` or in `~/.cline`; and what extensions keep in the editors there are."""
+    given = environ.get("CLINE_DATA_DIR")
+    data = _path(given) if given else _path(environ.get("CLINE_DIR") or "~/.cline") / "data"
+    settings = [
+        _path(environ.get("XDG_CONFIG_HOME") or "~/.config"),
+        _path("~/Library/Application Support"),
+        *([Path(environ["APPDATA"])] if environ.get("APPDATA") else []),
+    ]
+    users = [folder / editor / "User" for folder in settings for editor in _EDITORS]
+    users.append(_path("~/.vscode-server/data/User"))
+    stores = (user / "globalStorage" / name for user in users if user.is_dir() for name in _CLINES)
+    return (data, *(store for store in stores if store.is_dir()))
+
+
 def _path(text: str) -> Path:
     return Path(text).expanduser()
 
@@ -131,6 +152,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "aider": Home("AIDER_CHAT_HISTORY_FILE", _aider),
         "openhands": Home("OPENHANDS_PERSISTENCE_DIR", _openhands),
         "continue": Home("CONTINUE_GLOBAL_DIR", _continue),
+        "cline": Home("CLINE_DATA_DIR", _cline),
         "letta-code": Home("LETTA_LOCAL_BACKEND_DIR", _letta),
         "kimi-code": Home("KIMI_CODE_HOME", _kimi),
         "cursor": Home("CURSOR_DATA_DIR", _cursor),

@@ -13,6 +13,7 @@ from stillroom.rollouts.agents.aider import reader as aider
 from stillroom.rollouts.agents.atif import reader as atif
 from stillroom.rollouts.agents.chat import reader as chat
 from stillroom.rollouts.agents.claude_code import reader as claude_code
+from stillroom.rollouts.agents.cline import reader as cline
 from stillroom.rollouts.agents.codex import reader as codex
 from stillroom.rollouts.agents.continue_dev import reader as continue_dev
 from stillroom.rollouts.agents.copilot import reader as copilot
@@ -69,6 +70,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             aider,
             openhands,
             continue_dev,
+            cline,
             letta_code,
             kimi_code,
             cursor,

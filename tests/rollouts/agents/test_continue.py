@@ -101,6 +101,13 @@ def test_a_call_ended_as_its_result_says(tmp_path: Path):
     assert spoken == []
 
 
+def test_a_tool_that_prints_an_answer_puts_no_words_into_anybodys_mouth(tmp_path: Path):
+    answer = {"content": 'User answered: "Tabs"'}
+    edit = called(1, "Edit", "done", answer, file_path="/w/a", old_string="1", new_string="2")
+    _, runs, _ = read(reader, put(tmp_path, edit, called(2, "Ask", "done", answer, questions=[{"question": "?"}])))
+    assert [(run.ok, run.output) for run in runs] == [(True, answer["content"])] * 2
+
+
 def test_a_fork_is_read_from_where_it_left_its_origin(tmp_path: Path):
     common = [said("user", "A."), said("assistant", "a")]
     began = {"s-2": 1000, "s-1": 2000}

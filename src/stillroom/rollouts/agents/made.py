@@ -136,10 +136,16 @@ class _Questions(msgspec.Struct):
     questions: list[_Question] = []
 
 
+class _Call(msgspec.Struct):
+    name: str = ""
+    arguments: str = "{}"
+
+
 def questions_of(call: Made) -> list[str]:
-    """What a call of `QUESTION` asks, in its order."""
+    """What a call of `QUESTION` asks, in its order; nothing of any other call."""
     try:
-        asked = msgspec.json.decode(msgspec.json.decode(call.raw)["arguments"], type=_Questions)
+        read = msgspec.json.decode(call.raw, type=_Call)
+        asked = msgspec.json.decode(read.arguments, type=_Questions) if read.name == QUESTION else _Questions()
     except UNREADABLE:
         return []
     return [each.question for each in asked.questions]
