@@ -85,9 +85,11 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
 
 def test_prompts_of_a_branch_that_was_left_are_marked(tmp_path: Path):
     entries = [user(1, "A."), user(2, "B."), user(3, "C."), user(4, "D.", under=1)]
-    said, _, stats = read(reader, put(tmp_path, *entries))
-    assert [who for who, _ in said] == ["user", "harness", "harness", "user"]
-    assert stats.superseded == 2
+    turned = [dict(reversed(each.items())) for each in entries]
+    for lines in (entries, turned):
+        said, _, stats = read(reader, put(tmp_path, *lines))
+        assert [who for who, _ in said] == ["user", "harness", "harness", "user"]
+        assert stats.superseded == 2
 
 
 def test_a_fork_is_read_from_where_it_left_its_origin(tmp_path: Path):

@@ -22,6 +22,12 @@ from stillroom.rollouts.stats import ReadStats
 NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]{6,20}Z?_[\w.-]{1,120}\.jsonl", re.ASCII)
 
 
+_START = re.compile(
+    rb'\{"type":"message","id":"([\w-]{1,80})","parentId":(?:null|"([\w-]{1,80})"),"timestamp":"([\w:.+-]{1,40})"'
+    rb',"message":\{"role":"(\w{1,40})"'
+)
+
+
 class _Header(msgspec.Struct, rename="camel"):
     parent_session: Any = None
     branched_from: Any = None
@@ -30,11 +36,16 @@ class _Header(msgspec.Struct, rename="camel"):
 def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
     """The ids of the prompts that were left behind, as hashes. Raises `OSError` or `RolloutError`."""
     tree = Tree(max_records=reading.remembered_records)
-    for entry, _ in _entries(path, max_line_bytes, reading):
+    for line in _lines(path, max_line_bytes, reading):
+        if (start := _START.match(line)) is not None:
+            # As the client writes it: nothing else of an entry has to be decoded.
+            is_prompt = start[4] == b"user"
+            tree.add(start[1].decode(), start[2].decode() if start[2] else None, is_prompt=is_prompt)
+            continue
+        entry = _entry(line)
         if isinstance(entry.id, str) and entry.type != "session":
             parent = entry.parent_id if isinstance(entry.parent_id, str) else None
-            is_prompt = entry.message is not None and entry.message.role == "user"
-            tree.add(entry.id, parent, is_prompt=is_prompt)
+            tree.add(entry.id, parent, is_prompt=entry.message is not None and entry.message.role == "user")
     return tree.left()
 
 
@@ -46,8 +57,8 @@ def inherited(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
     origin = _origin(path)
     if origin is None:
         return frozenset()
-    entries = islice(_entries(origin, max_line_bytes, reading), reading.remembered_records)
-    return frozenset(hash(key_of(entry, line)) for entry, line in entries)
+    lines = islice(_lines(origin, max_line_bytes, reading), reading.remembered_records)
+    return frozenset(hash(_key(line)) for line in lines)
 
 
 def _origin(path: Path) -> Path | None:
@@ -65,11 +76,19 @@ def _origin(path: Path) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def _entries(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[tuple[Entry, bytes]]:
+def _key(line: bytes) -> str:
+    start = _START.match(line)
+    return key_of(_entry(line), line) if start is None else f"{start[1].decode()} {start[3].decode()}"
+
+
+def _entry(line: bytes) -> Entry:
+    try:
+        return entry_of(line)
+    except UNREADABLE:
+        return Entry()
+
+
+def _lines(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[bytes]:
     with open_stored(path, reading=reading) as file:
         for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
-            for line in lines:
-                try:
-                    yield entry_of(line), line
-                except UNREADABLE:
-                    continue
+            yield from lines
