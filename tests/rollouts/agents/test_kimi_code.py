@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -155,6 +156,65 @@ def test_a_session_of_the_predecessor_that_was_taken_over_is_read(tmp_path: Path
     (found,) = reader.discover(tmp_path, {}, max_line_bytes=LIMIT)
     assert isinstance(found, Found)
     assert found.thread.created_at_ms == 1_767_323_045_000
+
+
+def put_old(home: Path, *files: list[dict[str, object]]) -> Path:
+    """The files of a session of the predecessor, oldest first."""
+    session = home / "sessions" / hashlib.md5(b"/w").hexdigest() / "5a1c"
+    session.mkdir(parents=True)
+    (home / "kimi.json").write_text('{"work_dirs":[{"path":"/v"},{"path":"/w"}]}', encoding="utf-8")
+    (session / "state.json").write_text('{"custom_title":"Fixing"}', encoding="utf-8")
+    names = [*(f"context_{number}.jsonl" for number in range(1, len(files))), "context.jsonl"]
+    for name, lines in zip(names, files, strict=True):
+        (session / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return session / "context.jsonl"
+
+
+def test_sessions_of_the_predecessor_are_read_with_what_was_compacted(tmp_path: Path):
+    def called(number: int, name: str, **arguments: object) -> dict[str, object]:
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        return {"role": "assistant", "tool_calls": [{"type": "function", "id": f"c-{number}", "function": function}]}
+
+    def ended(number: int, *texts: str) -> dict[str, object]:
+        content = [{"type": "text", "text": text} for text in texts]
+        return {"role": "tool", "content": content, "tool_call_id": f"c-{number}"}
+
+    kept: dict[str, object] = {"role": "user", "content": "Go on."}
+    path = put_old(
+        tmp_path,
+        [
+            {"role": "_system_prompt", "content": "You are a client."},
+            {"role": "user", "content": [{"type": "text", "text": "<system>CHECKPOINT 0</system>Fix it."}]},
+            called(1, "Shell", command="a"),
+            ended(1, "<system>ERROR: Command failed with exit code: 7.</system>", "x"),
+            called(2, "StrReplaceFile", path="/w/a", edit=[{"old": "1", "new": "2"}]),
+            ended(2, "<system>File successfully edited.</system>"),
+            kept,
+        ],
+        [
+            {"role": "assistant", "content": "<system>Previous context has been compacted.</system>They want tabs."},
+            kept,
+            {"role": "_checkpoint", "id": 3},
+            called(3, "Shell", command="b"),
+            ended(3, "<system>Command executed successfully.</system>"),
+            {"role": "assistant", "content": [{"type": "think", "think": "hm"}, {"type": "text", "text": "Done."}]},
+            {"role": "_usage", "token_count": 9},
+        ],
+    )
+    said, runs, stats = read(reader, path)
+    assert said == [("user", "Fix it."), ("user", "Go on."), ("assistant", "Done.")]
+    assert [(run.exit_code, run.ok, run.output, [edit.path for edit in run.edits]) for run in runs] == [
+        (7, False, "x", []),
+        (None, True, "", ["a"]),
+        (0, True, "", []),
+    ]
+    assert (stats.unknown, stats.dropped) == ({}, {"compaction summary": 1})
+    (found,) = reader.discover(tmp_path, {}, max_line_bytes=LIMIT)
+    assert isinstance(found, Found)
+    assert (found.thread.thread_id, found.thread.cwd, found.thread.title) == ("5a1c", "/w", "Fixing")
+    assert found.thread.preview == "Fix it."
+    path.write_bytes(b'{"role":"user","content":[3]}\n[[[')
+    assert read(reader, path)[2].bad_lines == 1
 
 
 def test_a_file_without_a_record_is_told(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Find Kimi Code's threads: one wire a session, and one for each of its sub-agents."""
+"""Find Kimi Code's threads: one wire a session, and one for each of its sub-agents; and its predecessor's."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE, number_of, text_of, time_of
 from stillroom.rollouts.agents.ends import read_description, read_head, read_tail
+from stillroom.rollouts.agents.kimi_code import predecessor
 from stillroom.rollouts.agents.kimi_code.records import Records
 from stillroom.rollouts.agents.kimi_code.undone import superseded
 from stillroom.rollouts.agents.scan import File, scan
@@ -91,7 +92,8 @@ def discover(
 ) -> Iterator[Discovery]:
     """Look at every session and sub-agent under `home`, oldest first."""
     paths = home.absolute().glob("sessions/*/*/agents/*/wire.jsonl")
-    yield from scan(paths, known, lambda file: _look(file, max_line_bytes, reading))
+    older = home.absolute().glob(f"sessions/*/*/{predecessor.NAME}")
+    yield from scan([*paths, *older], known, lambda file: _look(file, max_line_bytes, reading))
 
 
 def open_items(
@@ -101,6 +103,10 @@ def open_items(
 
     What its user undid is marked; with `stop_after_bytes` it is not looked for.
     """
+    if path.name == predecessor.NAME:
+        return predecessor.open_session(
+            path, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading
+        )
     undone: frozenset[int] = frozenset()
     of_agent = path.parent.name != _MAIN
     if stop_after_bytes is None and not of_agent:
@@ -120,6 +126,9 @@ def open_items(
 
 def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     path = file.path
+    if path.name == predecessor.NAME:
+        thread = predecessor.thread_of(AGENT, file, max_line_bytes=max_line_bytes, reading=reading)
+        return Found(thread, file.stamp(0))
     session, agent_id = path.parents[2].name, path.parent.name
     if _NAME.fullmatch(session) is None or _NAME.fullmatch(agent_id) is None:
         raise RolloutError(f"`{path}` can't be used: its folders are no ids")
