@@ -147,6 +147,28 @@ def test_sessions_are_found_wherever_they_may_lie(tmp_path: Path):
         assert [each.thread.rollout_path for each in found] == [str(path)]
 
 
+def test_what_a_fork_of_the_client_adds_is_understood(tmp_path: Path):
+    """As oh-my-pi stores it."""
+    session = put(
+        tmp_path,
+        entry(1, message={"role": "developer", "content": "Be brief."}),
+        entry(2, message={"role": "fileMention", "files": []}),
+        entry(3, message={"role": "pythonExecution", "code": "1+1", "output": "2"}),
+        entry(4, "mode_change", mode="plan"),
+        entry(5, "title_change", title="Adding"),
+        title="First",
+    )
+    said, _, stats = read(reader, session)
+    assert [who for who, _ in said] == ["harness"] and "<command>\n1+1\n" in said[0][1]
+    assert (stats.unknown, stats.dropped) == ({}, {"written by the client": 2})
+    task = put(tmp_path, user(1, "Count."), name="Task-1.jsonl", project=f"--w--/{session.stem}")
+    assert read(reader, task)[0] == [("agent", "Count.")]
+    found = [each for each in reader.discover(tmp_path, {}, max_line_bytes=LIMIT) if isinstance(each, Found)]
+    by_path = {each.thread.rollout_path: each.thread for each in found}
+    assert by_path[str(session)].title == "Adding"
+    assert (by_path[str(task)].parent_thread_id, by_path[str(task)].source) == ("s-1", '{"subagent":"other"}')
+
+
 def test_a_file_without_a_header_is_told(tmp_path: Path):
     path = put(tmp_path)
     path.write_text('{"odd":1}\n', encoding="utf-8")

@@ -23,7 +23,7 @@ from stillroom.rollouts.agents.scaffolding import finding_of, is_notification, w
 from stillroom.rollouts.agents.tools import is_shell, read_call, read_result
 
 _SUMMARIES = frozenset({"branchSummary", "compactionSummary"})
-_OF_THE_CLIENT = frozenset({"system", "custom", "hookMessage"})
+_OF_THE_CLIENT = frozenset({"custom", "developer", "fileMention", "hookMessage", "system"})
 
 
 class Block(msgspec.Struct):
@@ -48,6 +48,7 @@ class Message(msgspec.Struct, rename="camel"):
     is_error: Any = None
     #: Of a command that the user ran in the client's shell.
     command: Any = None
+    code: Any = None
     output: Any = None
 
 
@@ -79,8 +80,8 @@ class MessageDecoder(LineDecoder):
                 yield from self._answer(message)
             case "toolResult":
                 yield from self._result(message)
-            case "bashExecution":
-                yield run_by_user(text_of(message.command), text_of(message.output))
+            case "bashExecution" | "pythonExecution":
+                yield run_by_user(text_of(message.command) or text_of(message.code), text_of(message.output))
             case role if role in _SUMMARIES:
                 self.stats.drop("compaction summary")
             case role if role in _OF_THE_CLIENT:

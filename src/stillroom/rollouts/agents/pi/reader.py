@@ -36,6 +36,8 @@ class _Line(msgspec.Struct):
     id: Any = None
     timestamp: Any = None
     cwd: Any = None
+    #: In the header of a fork of the client; in entries as a name, or a title.
+    title: Any = None
     name: Any = None
 
 
@@ -61,9 +63,9 @@ class _Traits:
             self.first_ms = self.first_ms or time
             self.last_ms = max(self.last_ms or time, time)
         if told.type == "session" and not self.session_id:
-            self.session_id, self.cwd = text_of(told.id), text_of(told.cwd)
-        elif told.type == "session_info":
-            self.title = text_of(told.name) or self.title
+            self.session_id, self.cwd, self.title = text_of(told.id), text_of(told.cwd), text_of(told.title)
+        elif told.type in ("session_info", "title_change"):
+            self.title = text_of(told.name) or text_of(told.title) or self.title
 
 
 def discover(
@@ -81,8 +83,9 @@ def open_items(
     What the session that it was forked from holds too is left out, and what its user left behind is marked; with
     `stop_after_bytes` neither is looked for.
     """
-    records = Records(ReadStats(), reading=reading)
-    if stop_after_bytes is None:
+    of_agent = _is_sub_agent(path)
+    records = Records(ReadStats(), of_agent=of_agent, reading=reading)
+    if stop_after_bytes is None and not of_agent:
         try:
             records = Records(
                 ReadStats(),
@@ -98,13 +101,21 @@ def open_items(
 def _files(home: Path) -> Iterator[Path]:
     if home.is_file():
         yield home
-    yield from (path for place in _PLACES for path in home.glob(place) if NAME.fullmatch(path.name))
+    for path in (path for place in _PLACES for path in home.glob(place) if NAME.fullmatch(path.name)):
+        yield path
+        yield from path.with_suffix("").glob("*.jsonl")
+
+
+def _is_sub_agent(path: Path) -> bool:
+    """Of a fork of the client: its sub-agents' files lie in a folder that is named as the session."""
+    return NAME.fullmatch(f"{path.parent.name}.jsonl") is not None
 
 
 def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     path = file.path
     traits = _Traits()
-    records = Records(ReadStats(), reading=reading)
+    is_agent = _is_sub_agent(path)
+    records = Records(ReadStats(), of_agent=is_agent, reading=reading)
     preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
     offset = read_tail(path, traits.learn, size=file.size, reading=reading)
     if _ID.fullmatch(traits.session_id) is None:
@@ -114,11 +125,12 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
         thread_id=traits.session_id,
         agent=AGENT,
         rollout_path=str(path),
-        source="cli",
+        source='{"subagent":"other"}' if is_agent else "cli",
         cwd=traits.cwd,
         created_at_ms=created,
         updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
         title=preview_text(traits.title, max_chars=reading.preview_chars),
         preview=preview,
+        parent_thread_id=path.parent.name.partition("_")[2] if is_agent else None,
     )
     return Found(thread, file.stamp(offset))

@@ -16,7 +16,9 @@ from stillroom.rollouts.stats import ReadStats
 
 # What is said of the session itself; nothing in it was said or done.
 _NOISE_NAMES = """
-    custom context_edit ephemeral context_transform label model_change session session_info thinking_level_change usage
+    context_edit context_transform credential_pin custom ephemeral label mcp_tool_selection mode_change model_change
+    model_usage reset_boundary service_tier_change session session_info session_init thinking_level_change title_change
+    ttsr_injection usage
 """
 _NOISE = frozenset(_NOISE_NAMES.split())
 _SUMMARIES = frozenset({"compaction", "branch_summary"})
@@ -38,8 +40,8 @@ entry_of = msgspec.json.Decoder(Entry).decode
 
 
 class Records(MessageDecoder):
-    """Decodes the lines of one file. `superseded` are the ids of prompts on a branch that was left, as hashes, and
-    `inherited` the keys of entries that another session holds too."""
+    """Decodes the lines of one file, `of_agent` those of a sub-agent. `superseded` are the ids of prompts on a branch
+    that was left, as hashes, and `inherited` the keys of entries that another session holds too."""
 
     # The last two: a skill's text, and files that were named on the command line.
     scaffolding = "system-reminder|skill(?= name=)|file(?= name=)"
@@ -48,11 +50,13 @@ class Records(MessageDecoder):
         self,
         stats: ReadStats,
         *,
+        of_agent: bool = False,
         superseded: Set[int] = frozenset(),
         inherited: Set[int] = frozenset(),
         reading: Reading = READING,
     ) -> None:
         super().__init__(stats, reading=reading)
+        self._of_agent = of_agent
         self._superseded = superseded
         self._seen |= inherited
 
@@ -65,7 +69,7 @@ class Records(MessageDecoder):
                 return None, ()
             at = time_of(entry.timestamp) or sent_at(entry.message)
             left = isinstance(entry.id, str) and hash(entry.id) in self._superseded
-            return at, self.of_message(entry.message, of_agent=False, superseded=left)
+            return at, self.of_message(entry.message, of_agent=self._of_agent, superseded=left)
         if kind == "session":
             self.cwd = self.cwd or text_of(entry.cwd) or None
         elif kind == "custom_message":
