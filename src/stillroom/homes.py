@@ -29,6 +29,7 @@ Format = Literal[
     "chat-messages",
     "atif",
     "pydantic-ai",
+    "otel-genai",
 ]
 """How sessions are stored; also the `agent` of their threads."""
 
@@ -163,6 +164,7 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "chat-messages": _ANYWHERE,
         "atif": _ANYWHERE,
         "pydantic-ai": _ANYWHERE,
+        "otel-genai": _ANYWHERE,
     }
 )
 """By format, all of them."""

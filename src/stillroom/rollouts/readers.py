@@ -25,6 +25,7 @@ from stillroom.rollouts.agents.letta_code import reader as letta_code
 from stillroom.rollouts.agents.openai_agents import reader as openai_agents
 from stillroom.rollouts.agents.opencode import reader as opencode
 from stillroom.rollouts.agents.openhands import reader as openhands
+from stillroom.rollouts.agents.otel import reader as otel
 from stillroom.rollouts.agents.pi import reader as pi
 from stillroom.rollouts.agents.pydantic_ai import reader as pydantic_ai
 from stillroom.rollouts.agents.qwen import reader as qwen
@@ -80,6 +81,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             chat,
             atif,
             pydantic_ai,
+            otel,
         )
     }
 )
