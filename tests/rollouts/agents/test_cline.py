@@ -224,7 +224,7 @@ def test_a_fork_is_read_from_where_it_left_its_origin(tmp_path: Path):
 
 def test_a_root_may_be_the_clients_home_its_data_or_one_session(tmp_path: Path):
     path = put(tmp_path / "data", message("user", "A."))
-    assert [len(threads(root)) for root in (tmp_path, tmp_path / "data", path.parent)] == [1, 1, 1]
+    assert [len(threads(root)) for root in (tmp_path, tmp_path / "data", path.parent, path)] == [1] * 4
     (thread,) = threads(tmp_path)
     assert (thread.cwd, thread.git_branch, thread.title, thread.source) == ("/w", "b", "T", "cli")
 

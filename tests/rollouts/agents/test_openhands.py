@@ -177,7 +177,7 @@ def test_a_conversation_that_went_on_is_read_with_its_new_events(tmp_path: Path)
 
 def test_a_root_may_be_one_conversation_or_a_folder_of_them(tmp_path: Path):
     state = put(tmp_path, message(1, "A."))
-    assert [len(threads(root)) for root in (state.parent, state.parents[1], state.parents[2])] == [1, 1, 1]
+    assert [len(threads(root)) for root in (state, *state.parents[:3])] == [1] * 4
 
 
 def test_a_conversation_without_events_is_told(tmp_path: Path):

@@ -39,8 +39,9 @@ _PLACES = (
 def discover(
     root: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
 ) -> Iterator[Discovery]:
-    """Look at every session under `root`, oldest first."""
-    paths = (path for place in _PLACES for path in root.absolute().glob(place))
+    """Look at every session under `root`, or at the one that it is, oldest first."""
+    root = root.absolute()
+    paths = [root] if root.is_file() else [path for place in _PLACES for path in root.glob(place)]
     yield from scan(paths, known, lambda file: _look(file, max_line_bytes, reading))
 
 

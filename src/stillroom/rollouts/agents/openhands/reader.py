@@ -37,8 +37,13 @@ def discover(
     root: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
 ) -> Iterator[Discovery]:
     """Look at every conversation under `root`, oldest first. Its state is written after each event."""
-    paths = (each for place in _PLACES for path in root.absolute().glob(place) for each in _with_agents(path))
-    yield from scan(paths, known, lambda file: _look(file, max_line_bytes, reading))
+    root = root.absolute()
+    found = [root] if root.is_file() else [path for place in _PLACES for path in root.glob(place)]
+    yield from scan(
+        (each for path in found for each in _with_agents(path)),
+        known,
+        lambda file: _look(file, max_line_bytes, reading),
+    )
 
 
 def open_items(
