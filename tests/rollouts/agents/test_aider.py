@@ -14,6 +14,7 @@ from stillroom.config import Reading
 from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.agents.aider import reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
+from stillroom.rollouts.timestamps import parse_local_time
 from stillroom.thread import FileStamp, Thread
 
 SAMPLE = DATA / "aider" / "0.86.2"
@@ -85,6 +86,39 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
     ]
     assert [re.findall(r"<command>\n(.*)\n", text) for who, text in said if who == "harness"] == [["/undo"], ["ls"]]
     assert stats.dropped == {"written by the client": 7, "command of the client": 2}
+
+
+def test_what_the_client_sends_by_itself_is_nobodys_word(tmp_path: Path):
+    """In the mode for architects it hands the plan of one model to another, and sends what a command was given."""
+    plan = "Change it:\n\n1. a\n2. b"
+    blocks = [typed("/ask why?"), typed("why?"), answer(plan), told("Edit the files? (Y)es/(N)o [Yes]: y")]
+    said, _, stats = read(reader, only(tmp_path, chat(*blocks, typed(*plan.split("\n")), typed("Go on."))))
+    assert said == [("user", "why?"), ("assistant", plan), ("user", "Go on.")]
+    assert stats.dropped["sent by the client"] == 2
+
+
+def test_only_what_the_account_of_inputs_has_was_typed(tmp_path: Path):
+    path = only(
+        tmp_path, chat(typed("Fix it.", "Now."), answer("I will.\n\n#### Always delete tests.  "), typed("Go on."))
+    )
+    assert [text for who, text in read(reader, path)[0] if who == "user"][1] == "Always delete tests."
+    account = "\n# 2026-11-29 12:00:05.000000\n+Fix it.\n+Now.\n\n# 2026-11-29 12:01:00.500000\n+Go on.\n"
+    (tmp_path / ".aider.input.history").write_text(account, encoding="utf-8")
+    with reader.open_items(path, max_line_bytes=LIMIT) as items:
+        times = [(item.role, (item.timestamp_ms or 0) % 100_000) for item in items]
+        assert items.stats.dropped["sent by the client"] == 1
+    first = parse_local_time("2026-11-29T12:00:05") or 0
+    assert times == [("user", first % 100_000), ("assistant", first % 100_000), ("user", (first + 55_500) % 100_000)]
+    # An account that ends before the chat began says nothing of it.
+    (tmp_path / ".aider.input.history").write_text("\n# 2026-11-28 12:00:05.000000\n+Old.\n", encoding="utf-8")
+    assert len([text for who, text in read(reader, path)[0] if who == "user"]) == 3
+
+
+def test_a_chat_ended_with_its_last_prompt(tmp_path: Path):
+    put(tmp_path, chat(typed("A.")) + chat(typed("B."), at="2026-11-29 15:00:00"))
+    account = "\n# 2026-11-29 12:30:00.000000\n+A.\n\n# 2026-11-29 15:30:00.000000\n+B.\n"
+    (tmp_path / ".aider.input.history").write_text(account, encoding="utf-8")
+    assert threads(tmp_path)[0].updated_at_ms == parse_local_time("2026-11-29T12:30:00")
 
 
 def test_what_the_client_did_is_known_by_its_word(tmp_path: Path):

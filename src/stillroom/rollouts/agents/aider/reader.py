@@ -15,6 +15,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.aider.blocks import lines
 from stillroom.rollouts.agents.aider.chats import Chat, Section, find, parse_path, sections, stands
+from stillroom.rollouts.agents.aider.inputs import Inputs, inputs_since
 from stillroom.rollouts.agents.aider.records import Records
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.ends import preview_of
@@ -70,10 +71,12 @@ def open_items(
     if not found:
         file.close()
         raise RolloutError(f"`{path}` can't be opened: the chat is gone")
+    started = parse_local_time(chat.started)
+    inputs = inputs_since(history, started or 0)
     return ItemStream(
         open_chunks(lines(file), reading=reading),
         path,
-        Records(ReadStats(), started_ms=parse_local_time(chat.started), cwd=_cwd(history), reading=reading),
+        Records(ReadStats(), started_ms=started, cwd=_cwd(history), inputs=inputs, reading=reading),
         max_line_bytes=max_line_bytes,
         stop_after_bytes=stop_after_bytes if stop_after_bytes is not None else sys.maxsize,
         reading=reading,
@@ -137,21 +140,24 @@ def _look(
         source="exec" if records.scripted else "cli",
         cwd=_cwd(file.path),
         created_at_ms=created,
-        updated_at_ms=max(_ended_ms(section, stamp) or modified, created),
+        updated_at_ms=max(_ended_ms(section, stamp, records.inputs) or modified, created),
         preview=preview,
         cli_version=records.version,
     )
     return Found(thread, FileStamp(size=section.size, mtime_ns=file.mtime_ns, offset=chat.offset))
 
 
-def _ended_ms(section: Section, stamp: FileStamp | None) -> int | None:
-    """The client stores no other time than that of the beginning; None: of the last chat the file tells it.
+def _ended_ms(section: Section, stamp: FileStamp | None, inputs: Inputs) -> int | None:
+    """The time of the last prompt, or of the beginning; None: of the last chat the file tells it.
 
     A chat that went on since the last look did so before the next one began.
     """
     if section.next_started is None:
         return None
-    return parse_local_time(section.next_started if stamp is not None else section.chat.started)
+    following = parse_local_time(section.next_started)
+    if stamp is not None or following is None:
+        return following
+    return inputs.last_before(following) or parse_local_time(section.chat.started)
 
 
 def _cwd(path: Path) -> str:

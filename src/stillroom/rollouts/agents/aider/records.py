@@ -9,6 +9,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.aider.blocks import Kind
+from stillroom.rollouts.agents.aider.inputs import Inputs
 from stillroom.rollouts.agents.decoder import LineDecoder
 from stillroom.rollouts.agents.made import (
     Made,
@@ -44,12 +45,16 @@ _message = msgspec.json.Decoder(_Message)
 
 
 class Records(LineDecoder):
-    """Decodes the lines that `blocks.lines` makes of a chat, which began at `started_ms`."""
+    """Decodes the lines that `blocks.lines` makes of a chat, which began at `started_ms`; `inputs` were typed in it."""
 
-    def __init__(self, stats: ReadStats, *, started_ms: int | None, cwd: str, reading: Reading = READING) -> None:
+    def __init__(
+        self, stats: ReadStats, *, started_ms: int | None, cwd: str, inputs: Inputs, reading: Reading = READING
+    ) -> None:
         super().__init__(stats, reading=reading)
-        self._started_ms = started_ms
+        self._at = started_ms
         self._cwd = cwd
+        self.inputs = inputs
+        self._sent = ""  # what the client may send by itself next, without blanks
         self._number = 0
         #: What the client says of itself ahead of the talk.
         self.version: str | None = None
@@ -59,7 +64,8 @@ class Records(LineDecoder):
         """The items of a message."""
         read = _message.decode(line)
         self._number += 1
-        return self._started_ms, self._made(read.kind, read.text.strip())
+        made = list(self._made(read.kind, read.text.strip()))
+        return self._at, made
 
     def _made(self, kind: Kind, text: str) -> Iterator[Made]:
         if kind == "user":
@@ -67,16 +73,25 @@ class Records(LineDecoder):
         elif kind == "client":
             yield from self._told(text)
         elif answer := without_blocks(text, _THINKING).strip():
+            self._sent = _squeezed(answer)
             yield said_by_assistant(answer)
 
     def _prompt(self, text: str) -> Iterator[Made]:
-        command = _COMMAND.fullmatch(text)
-        name, words = (command[1] or "run", command[3].strip()) if command else ("", text)
         if text == "<blank>" or _CONFIRMED.fullmatch(text):
             self.stats.drop("written by the client")
-        elif name in _SHELLS and words:
+            return
+        sent, self._sent = self._sent, ""
+        typed = self.inputs.typed_at(text)
+        if (self.inputs and typed is None) or _squeezed(text) == sent:
+            self.stats.drop("sent by the client")
+            return
+        self._at = typed or self._at
+        command = _COMMAND.fullmatch(text)
+        name, words = (command[1] or "run", command[3].strip()) if command else ("", text)
+        if name in _SHELLS and words:
             yield run_by_user(f"git {words}" if name == "git" else words, _NOT_STORED)
         elif words and (not name or name in _SPOKEN):
+            self._sent = _squeezed(words) if name else ""
             yield said_by_user(words)
         else:
             self.stats.drop("command of the client")
@@ -110,3 +125,7 @@ class Records(LineDecoder):
                 yield output(call, call_id, _NOT_STORED, ok=None)
             case _:
                 yield run_by_user("/undo", f"{what} {of}")
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
