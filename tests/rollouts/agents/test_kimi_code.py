@@ -44,8 +44,8 @@ def result(number: int, output: object, **fields: object) -> dict[str, object]:
     return event("tool.result", number, toolCallId=f"c-{number - 1}", result={"output": output, **fields})
 
 
-def put(home: Path, *records: dict[str, object], agent: str = "main", **state: object) -> Path:
-    session = home / "sessions" / "wd_w_1" / "session_1"
+def put(home: Path, *records: dict[str, object], agent: str = "main", name: str = "session_1", **state: object) -> Path:
+    session = home / "sessions" / "wd_w_1" / name
     path = session / "agents" / agent / "wire.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     (session / "state.json").write_text(json.dumps({"cwd": "/w", **state}), encoding="utf-8")
@@ -99,6 +99,16 @@ def test_prompts_that_were_undone_are_marked(tmp_path: Path):
     # What was compacted can't be undone any more.
     records = [typed(1, "A."), record("context.apply_compaction", 2), record("context.undo", 3, count=9)]
     assert [who for who, _ in read(reader, put(tmp_path, *records))[0]] == ["user"]
+
+
+def test_a_fork_is_read_from_where_it_left_its_origin(tmp_path: Path):
+    origin = put(tmp_path, typed(1, "A."), record("forked", 2), typed(3, "B."), name="session_0")
+    records = [typed(1, "A."), record("forked", 2), typed(3, "B."), record("forked", 4), typed(5, "C.")]
+    fork = put(tmp_path, *records, forkedFrom="session_0")
+    assert [text for _, text in read(reader, fork)[0]] == ["C."]
+    assert [text for _, text in read(reader, origin)[0]] == ["A.", "B."]
+    origin.unlink()
+    assert [text for _, text in read(reader, fork)[0]] == ["A.", "B.", "C."]
 
 
 def test_a_call_ended_as_its_result_says(tmp_path: Path):

@@ -15,8 +15,8 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE, number_of, text_of, time_of
 from stillroom.rollouts.agents.ends import read_description, read_head, read_tail
 from stillroom.rollouts.agents.kimi_code import predecessor
+from stillroom.rollouts.agents.kimi_code.marks import Marks, marks_of
 from stillroom.rollouts.agents.kimi_code.records import Records
-from stillroom.rollouts.agents.kimi_code.undone import superseded
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Discovery, Found
@@ -26,7 +26,7 @@ from stillroom.rollouts.stream import ItemStream, open_stream
 from stillroom.thread import FileStamp, Thread
 
 AGENT = "kimi-code"
-COPIES = False
+COPIES = True
 _MAIN = "main"
 _NAME = re.compile(r"[\w.-]{1,120}", re.ASCII)
 # It tells of every agent of the session.
@@ -47,7 +47,7 @@ class _State(msgspec.Struct, rename="camel"):
     title: Any = None
     archived: Any = None
     created_at: Any = None
-    updated_at: Any = None
+    forked_from: Any = None
     agents: dict[str, _Agent] = {}
 
 
@@ -101,24 +101,25 @@ def open_items(
 ) -> ItemStream[Records]:
     """Open the wire of a session or of a sub-agent. Raises `RolloutError` if it can't be opened.
 
-    What its user undid is marked; with `stop_after_bytes` it is not looked for.
+    What its user undid is marked, and what the session that it was forked from holds too is left out; with
+    `stop_after_bytes` neither is looked for.
     """
     if path.name == predecessor.NAME:
         return predecessor.open_session(
             path, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading
         )
-    undone: frozenset[int] = frozenset()
-    of_agent = path.parent.name != _MAIN
-    if stop_after_bytes is None and not of_agent:
+    state, marks = _state(path), Marks(frozenset(), 0)
+    if stop_after_bytes is None:
         try:
-            undone = superseded(path, max_line_bytes=max_line_bytes, reading=reading)
+            marks = marks_of(path, max_line_bytes=max_line_bytes, reading=reading)
         except OSError as error:
             raise RolloutError(f"`{path}` can't be read: {error.strerror}") from error
     records = Records(
         ReadStats(),
-        of_agent=of_agent,
-        cwd=text_of(_state(path).cwd) or None,
-        superseded=undone,
+        of_agent=path.parent.name != _MAIN,
+        cwd=text_of(state.cwd) or None,
+        superseded=marks.undone,
+        forks=marks.forks if _origin_is_there(path, state) else 0,
         reading=reading,
     )
     return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
@@ -166,6 +167,14 @@ def _thread_id(session: str, agent: str) -> str:
 
 def _state(path: Path) -> _State:
     return read_description(path.parents[2] / "state.json", _State, max_bytes=_MAX_STATE_BYTES)
+
+
+def _origin_is_there(path: Path, state: _State) -> bool:
+    """Whether the wire that this one is a copy of up to its mark can still be read."""
+    origin = text_of(state.forked_from)
+    if _NAME.fullmatch(origin) is None or origin == path.parents[2].name:
+        return False
+    return (path.parents[3] / origin / "agents" / path.parent.name / path.name).is_file()
 
 
 def _time(value: Any) -> int | None:

@@ -112,7 +112,8 @@ _cancel = msgspec.json.Decoder(_Cancel)
 
 
 class Records(LineDecoder):
-    """Decodes the lines of one agent's wire. `superseded` are the keys of prompts that were undone, as hashes."""
+    """Decodes the lines of one agent's wire. `superseded` are the keys of prompts that were undone, as hashes; what
+    stands ahead of the last of `forks` marks is another session's."""
 
     def __init__(
         self,
@@ -121,12 +122,14 @@ class Records(LineDecoder):
         of_agent: bool = False,
         cwd: str | None = None,
         superseded: Set[int] = frozenset(),
+        forks: int = 0,
         reading: Reading = READING,
     ) -> None:
         super().__init__(stats, reading=reading)
         self._of_agent = of_agent
         self._cwd = cwd
         self._superseded = superseded
+        self._forks = forks
         self._command = ""
 
     def may_matter(self, beginning: bytes) -> bool:
@@ -139,6 +142,12 @@ class Records(LineDecoder):
         head = head_of(line)
         kind = text_of(head.type)
         if head.kind == "event" or not _may_matter(kind):
+            return None, ()
+        if kind == "forked":
+            self._forks -= 1
+            return None, ()
+        if self._forks > 0:
+            self.stats.drop("seen before")
             return None, ()
         return number_of(head.time), self._made(kind, line)
 

@@ -1,9 +1,9 @@
-"""Which prompts of a Kimi Code session were undone; it shows only in the whole wire."""
+"""Which prompts of a Kimi Code session were undone, and where a fork begins; it shows only in the whole wire."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,19 @@ from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.stats import ReadStats
 
-_MATTERS = (b'"context.append_message"', b'"context.undo"', b'"context.clear"', b'"context.apply_compaction"')
+_MATTERS = (
+    *(b'"context.append_message"', b'"context.undo"', b'"context.clear"', b'"context.apply_compaction"'),
+    b'"forked"',
+)
+
+
+class Marks(NamedTuple):
+    """What the whole of a wire tells."""
+
+    #: The keys of the prompts that were undone, as hashes.
+    undone: frozenset[int]
+    #: How often the session was forked. What stands ahead of the last mark is the origin's.
+    forks: int
 
 
 class _Undo(msgspec.Struct):
@@ -25,8 +37,8 @@ class _Undo(msgspec.Struct):
 _undo = msgspec.json.Decoder(_Undo)
 
 
-def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
-    """The keys of the prompts that were undone, as hashes. Raises `OSError` or `RolloutError`."""
+def marks_of(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> Marks:
+    """Read a wire for its marks. Raises `OSError` or `RolloutError`."""
     talk = _Talk(reading.remembered_records)
     with open_stored(path, reading=reading) as file:
         for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
@@ -36,7 +48,7 @@ def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -
                         talk.follow(line)
                     except UNREADABLE:
                         continue
-    return frozenset(talk.undone)
+    return Marks(frozenset(talk.undone), talk.forks)
 
 
 class _Talk:
@@ -44,6 +56,7 @@ class _Talk:
 
     def __init__(self, limit: int) -> None:
         self.undone: set[int] = set()
+        self.forks = 0
         self._limit = limit
         self._prompts: list[int] = []
 
@@ -58,5 +71,7 @@ class _Talk:
                 if count > 0:
                     self.undone.update(self._prompts[-count:])
                     del self._prompts[-count:]
+            case "forked":
+                self.forks += 1
             case "context.clear" | "context.apply_compaction":
                 self._prompts.clear()
