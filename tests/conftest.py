@@ -48,6 +48,7 @@ WHOLE = (
     "models/test_allowance.py",
     "pipeline",
     "service",
+    "undoing/test_forgetting.py",
 )
 
 

@@ -33,11 +33,15 @@ from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.telling.preparing import RecallReport, prepare_recall
 from stillroom.recall.usage.counts import UsageReport, count_usage
 from stillroom.store import Question, Store
+from stillroom.undoing.alone import beside_others
+from stillroom.undoing.finishing import finish_if_begun
 from stillroom.undoing.projects import obey_switches
 from stillroom.workspace.extensions import seed_instructions
 from stillroom.workspace.layout import LayoutReport, prepare_folder
 
-SkipReason = Literal["feature_off", "paused", "ephemeral", "sub_agent", "memory_worker", "no_state_db", "not_agreed"]
+SkipReason = Literal[
+    "feature_off", "paused", "ephemeral", "sub_agent", "memory_worker", "no_state_db", "taking_back", "not_agreed"
+]
 
 
 class Trigger(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +85,8 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     started_at: int  #: seconds
     skipped: SkipReason | None = None
     detail: str = ""
+    #: What a killed command had begun to take back, and this pass finished.
+    finished: str | None = None
     folder: LayoutReport | None = None
     threads: RegisterReport | None = None
     usage: UsageReport | None = None
@@ -128,8 +134,17 @@ async def run_pipeline(
         return msgspec.structs.replace(report, skipped="paused", detail=f"since {since}")
     for name in {settings.memories.extract_model, settings.memories.consolidation_model}:
         check_model(name, settings)
+    try:
+        finished = None if options.dry_run else await asyncio.to_thread(finish_if_begun, settings, clock)
+    except StoreError as error:
+        return msgspec.structs.replace(report, skipped="no_state_db", detail=str(error))
+    except (WorkspaceError, OSError) as error:
+        return msgspec.structs.replace(report, skipped="taking_back", detail=str(error))
+    report = msgspec.structs.replace(report, finished=finished)
     open_store = Store.trial if options.dry_run else Store.open
     with ExitStack() as stack:
+        if not stack.enter_context(beside_others(settings.home)):
+            return msgspec.structs.replace(report, skipped="taking_back")
         try:
             opened = open_store(settings.database, clock=clock, limits=settings.database_limits)
             store = await asyncio.to_thread(stack.enter_context, opened)

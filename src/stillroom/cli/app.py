@@ -37,6 +37,7 @@ COMMANDS = {
     "note": "stillroom.cli.folder:note_command",
     "log": "stillroom.cli.versions:log_command",
     "diff": "stillroom.cli.versions:diff_command",
+    "forget": "stillroom.cli.forget:forget_command",
     "pause": "stillroom.cli.switches:pause_command",
     "resume": "stillroom.cli.switches:resume_command",
     "memories": "stillroom.cli.switches:memories_command",

@@ -27,6 +27,7 @@ _SKIPPED = {
     "ephemeral": "the session that started the pass is ephemeral",
     "sub_agent": "the session that started the pass is a sub-agent",
     "memory_worker": "the session that started the pass is a memory worker",
+    "taking_back": "something is being taken back; the next pass goes on",
     "no_state_db": "the state database can't be used",
     "not_agreed": "the first calls of a model would cost more than `ask_above_usd`, or are unpriced: `--yes` lets them",
 }
@@ -50,6 +51,8 @@ def _lines(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
 
 
 def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | None, str]]:
+    if report.finished:
+        yield "yellow", f"finished      {report.finished}"
     if report.threads:
         threads = report.threads
         yield None, f"sessions      {threads.total:,} found, {threads.found:,} new or changed"

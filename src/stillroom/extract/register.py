@@ -29,11 +29,13 @@ class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: int = 0
     missing: int = 0  #: gone since the last scan
     broken: tuple[Broken, ...] = ()
+    #: A person had them forgotten: they are passed over in every pass.
+    forgotten: int = 0
 
     @property
     def total(self) -> int:
         """Session files that are there."""
-        return self.found + self.unchanged + len(self.broken)
+        return self.found + self.unchanged + len(self.broken) + self.forgotten
 
 
 async def register_threads(
@@ -80,12 +82,13 @@ def _register_agent(
                 assert_never(discovery)
         if number % _REPORT_EVERY == 0:
             listen(Progress(stage="scan", done=number))
-    _save(settings, store, found, known)
+    forgotten = _save(settings, store, found, known)
     if unchanged:
         _refresh(reader, roots, store, redact, unchanged, known)
     present = unchanged | {thread.rollout_path for thread, _ in found} | {file.path for file in broken}
     return RegisterReport(
-        found=before.found + len(found),
+        found=before.found + len(found) - forgotten,
+        forgotten=before.forgotten + forgotten,
         unchanged=before.unchanged + len(unchanged),
         missing=before.missing + store.forget_missing(reader.AGENT, present),
         broken=(*before.broken, *(Broken(file.path, redact(file.reason)) for file in broken)),
@@ -101,14 +104,15 @@ def _discover(
 
 def _save(
     settings: Settings, store: Store, found: list[tuple[Thread, FileStamp]], known: Mapping[str, FileStamp]
-) -> None:
-    if found:
-        store.save_threads(found)
+) -> int:
+    """How many of them are passed over."""
+    forgotten = store.save_threads(found) if found else 0
     if not settings.memories.generate_memories:
         # Off means: threads that begin from now on stay out. Those that were known before go on.
         for thread, _ in found:
             if thread.rollout_path not in known:
                 store.set_memory_mode(thread.thread_id, "disabled")
+    return forgotten
 
 
 def _refresh(

@@ -67,6 +67,15 @@ class Database:
         with self._lock, self._typed_errors():
             self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
+    def compact(self) -> bool:
+        """Write the file anew without its free pages, and empty the log; False: another process still reads the log."""
+        with self._lock, self._typed_errors():
+            db = self._connection()
+            db.execute("PRAGMA temp_store = MEMORY")  # no copy of it anywhere else
+            db.execute("VACUUM")
+            busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+
     def close(self) -> None:
         """Close the file. Closing twice is fine."""
         with self._lock:

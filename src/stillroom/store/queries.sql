@@ -84,6 +84,124 @@ WHERE thread_id = :thread_id;
 UPDATE threads SET chosen_mode = :mode
 WHERE thread_id = :thread_id;
 
+-- list_forgotten --
+-- The hashes of everything that was forgotten.
+SELECT digest
+FROM forgotten;
+
+-- get_forgotten --
+-- Whether this was forgotten.
+SELECT 1
+FROM forgotten
+WHERE digest = :digest;
+
+-- save_forgotten --
+-- It must not be learnt again.
+INSERT INTO forgotten (digest, at)
+VALUES (:digest, :at)
+ON CONFLICT (digest) DO NOTHING;
+
+-- delete_uses --
+-- What the thread used of memory.
+DELETE FROM memory_uses
+WHERE thread_id = :thread_id;
+
+-- unname_calls --
+-- What the thread cost stays in the sums, without its name.
+UPDATE model_calls SET thread_id = NULL, error = NULL
+WHERE thread_id = :thread_id;
+
+-- rename_budget_node --
+-- A ledger goes on without the thread's name.
+UPDATE budget_nodes SET thread_id = :name
+WHERE thread_id = :thread_id;
+
+-- rename_budget_parent --
+-- Likewise where it is a parent.
+UPDATE budget_nodes SET parent_thread_id = :name
+WHERE parent_thread_id = :thread_id;
+
+-- rename_budget_crosser --
+-- Likewise where it reached the limit.
+UPDATE budget_nodes SET crossed_by = :name
+WHERE crossed_by = :thread_id;
+
+-- rename_budget_hold --
+-- Likewise where it holds tokens.
+UPDATE budget_reservations SET thread_id = :name
+WHERE thread_id = :thread_id;
+
+-- drop_unused_folders --
+-- Folders in which no known thread ran.
+DELETE FROM repositories
+WHERE NOT EXISTS (SELECT 1 FROM threads WHERE threads.cwd = repositories.cwd);
+
+-- list_kept_outputs --
+-- Everything that is kept of threads, whatever their modes.
+SELECT thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, selected_for_phase2
+FROM stage1_outputs;
+
+-- list_output_texts --
+-- What was extracted.
+SELECT thread_id, raw_memory, rollout_summary, rollout_slug
+FROM stage1_outputs;
+
+-- set_output_texts --
+-- Write it back, changed.
+UPDATE stage1_outputs SET raw_memory = :raw_memory, rollout_summary = :rollout_summary, rollout_slug = :rollout_slug
+WHERE thread_id = :thread_id;
+
+-- list_thread_texts --
+-- What lists show of threads.
+SELECT thread_id, title, preview, git_branch, git_origin_url
+FROM threads;
+
+-- set_thread_texts --
+-- Write it back, changed.
+UPDATE threads SET title = :title, preview = :preview, git_branch = :git_branch, git_origin_url = :git_origin_url
+WHERE thread_id = :thread_id;
+
+-- list_job_texts --
+-- Who worked on jobs, and why they failed.
+SELECT kind, job_key, worker_id, last_error
+FROM jobs;
+
+-- set_job_texts --
+-- Write it back, changed.
+UPDATE jobs SET worker_id = :worker_id, last_error = :last_error
+WHERE kind = :kind AND job_key = :job_key;
+
+-- list_call_texts --
+-- Why calls of models failed.
+SELECT call_id, error
+FROM model_calls
+WHERE error IS NOT NULL;
+
+-- set_call_texts --
+-- Write it back, changed.
+UPDATE model_calls SET error = :error
+WHERE call_id = :call_id;
+
+-- list_pass_texts --
+-- The reports of passes.
+SELECT pass_id, report_json
+FROM passes;
+
+-- set_pass_texts --
+-- Write it back, changed.
+UPDATE passes SET report_json = :report_json
+WHERE pass_id = :pass_id;
+
+-- list_use_texts --
+-- Whose memory was used.
+SELECT thread_id, digest, nth, counted
+FROM memory_uses;
+
+-- set_use_texts --
+-- Write it back, changed.
+UPDATE memory_uses SET counted = :counted
+WHERE thread_id = :thread_id AND digest = :digest AND nth = :nth;
+
 -- list_switched_off --
 -- The folders of threads whose project is switched off.
 SELECT DISTINCT cwd

@@ -16,8 +16,21 @@ from typing import Self
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
 from stillroom.spending import ModelCall, Usage
-from stillroom.store import consolidation, folders, leases, ledger, reads, stage1, standings, switching, threads, usage
+from stillroom.store import (
+    consolidation,
+    folders,
+    forgetting,
+    leases,
+    ledger,
+    reads,
+    stage1,
+    standings,
+    switching,
+    threads,
+    usage,
+)
 from stillroom.store.database import Database, copy_database
+from stillroom.store.forgetting import KeptOutput
 from stillroom.store.records import (
     Checkout,
     ConsolidationClaimOutcome,
@@ -107,13 +120,16 @@ class Store:
         with self._database.read() as db:
             return threads.file_stamps(db, agent)
 
-    def save_threads(self, found: Sequence[tuple[Thread, FileStamp]]) -> None:
+    def save_threads(self, found: Sequence[tuple[Thread, FileStamp]]) -> int:
         """Insert or refresh threads. A mode that was set here stays. Many are saved in several transactions, so that
-        a first scan of years of sessions keeps nobody waiting."""
+        a first scan of years of sessions keeps nobody waiting. Returns how many are passed over, because a person had
+        them forgotten."""
+        forgotten = 0
         for start in range(0, len(found), self._limits.threads_per_transaction):
             with self._database.write() as db:
                 batch = found[start : start + self._limits.threads_per_transaction]
-                threads.save(db, batch, retries=_RETRIES, now=self._clock.now())
+                forgotten += threads.save(db, batch, retries=_RETRIES, now=self._clock.now())
+        return forgotten
 
     def forget_missing(self, agent: str, present: Collection[str]) -> int:
         """Mark the agent's rollouts that are not among these paths: they are not claimed until they come back. What
@@ -164,6 +180,37 @@ class Store:
         """Keep what these folders are. Those that are not named stay as they are known."""
         with self._database.write() as db:
             folders.save(db, found)
+
+    # Forgetting
+
+    def each_output(self, visit: Callable[[KeptOutput], None]) -> None:
+        """Show everything that is kept of threads, whatever their modes, one by one."""
+        with self._database.read() as db:
+            for output in forgetting.each_output(db):
+                visit(output)
+
+    def forget(self, forgotten: Sequence[Thread], change: Callable[[str], str]) -> None:
+        """Remove all that is kept of these threads, put every text of others through `change`, and leave hashes, by
+        which they are known and refused if they come again."""
+        with self._database.write() as db:
+            forgetting.forget(db, forgotten, change, retries=_RETRIES, now=self._clock.now())
+
+    def is_forgotten(self, thread_id: str) -> bool:
+        """Whether a person had this thread forgotten."""
+        with self._database.read() as db:
+            return forgetting.is_forgotten(db, thread_id)
+
+    def rewrite_texts(self, change: Callable[[str], str]) -> int:
+        """Put every text that is kept of sessions through `change`; returns how many rows differ by it."""
+        with self._database.write() as db:
+            return forgetting.rewrite_texts(db, change)
+
+    def compact(self) -> bool:
+        """Write the database anew, so that no free page and no log holds what was deleted. False: another process reads
+        an old state right now, and the log stays until it ends."""
+        return self._database.compact()
+
+    # Switching off
 
     def has_switched_off(self) -> bool:
         """Whether a thread is of a project whose memory is switched off."""

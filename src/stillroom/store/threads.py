@@ -7,12 +7,13 @@ functions run inside a transaction of the caller.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from typing import Any, get_args
 
 import msgspec
 
 from stillroom.store.consolidation import enqueue, is_selected
+from stillroom.store.forgetting import without_forgotten
 from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import columns, from_sql, to_sql
 from stillroom.thread import FileStamp, MemoryMode, Thread
@@ -26,12 +27,16 @@ def file_stamps(db: sqlite3.Connection, agent: str) -> dict[str, FileStamp]:
     }
 
 
-def save(db: sqlite3.Connection, found: Iterable[tuple[Thread, FileStamp]], *, retries: int, now: int) -> None:
-    """Insert or refresh threads. One that was selected and turns out to be switched off is to be forgotten."""
+def save(db: sqlite3.Connection, found: Sequence[tuple[Thread, FileStamp]], *, retries: int, now: int) -> int:
+    """Insert or refresh threads. One that was selected and turns out to be switched off is to be forgotten. Returns how
+    many are passed over, because a person had them forgotten."""
     refused_before = _selected_refused(db)
-    db.executemany(QUERIES["save_thread"], (_columns(thread, stamp) for thread, stamp in found))
+    allowed = without_forgotten(db, (thread for thread, _ in found))
+    rows = [_columns(thread, stamp) for thread, stamp in found if thread.thread_id in allowed]
+    db.executemany(QUERIES["save_thread"], rows)
     if not _selected_refused(db) <= refused_before:
         enqueue(db, now, retries=retries)
+    return len(found) - len(rows)
 
 
 def mark_missing(db: sqlite3.Connection, agent: str, *, present: Collection[str]) -> int:

@@ -65,7 +65,7 @@ def switch_project(settings: Settings, cwd: Path, *, on: bool) -> Switch:
         if settings.database.is_file():
             with Store.open(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
                 obey_switches(settings, store)
-                cwds = [each.cwd for each in _folders(store) if SwitchedOff([known or project]).covers(*_place(each))]
+                cwds = [each.cwd for each in _folders(store) if SwitchedOff([known or project]).covers(*place_of(each))]
                 threads, remembered = store.count_folders(cwds)
     except StoreError as error:
         unsure = str(error)
@@ -86,7 +86,7 @@ def obey_switches(settings: Settings, store: Store) -> int:
     off = _loaded(settings)
     if not off and not store.has_switched_off():
         return 0
-    return store.switch_off([folder.cwd for folder in _folders(store) if off.covers(*_place(folder))])
+    return store.switch_off([folder.cwd for folder in _folders(store) if off.covers(*place_of(folder))])
 
 
 def _loaded(settings: Settings) -> SwitchedOff:
@@ -103,7 +103,7 @@ def _folders(store: Store) -> list[Folder]:
     return [folder for folder in store.folders(limit=sys.maxsize) if Path(folder.cwd).is_absolute()]
 
 
-def _place(folder: Folder) -> tuple[str, Repository]:
+def place_of(folder: Folder) -> tuple[str, Repository]:
     """The folder, and the project that it was when it was last there, or is now."""
     known = folder.checkout
     if known is None or not known.folder:

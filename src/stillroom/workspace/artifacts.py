@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -28,6 +28,8 @@ from stillroom.workspace.tree import (
 RAW_MEMORIES = "raw_memories.md"
 SUMMARIES = "rollout_summaries"
 
+_RAW_TITLE = "# Raw Memories"
+_SECTION = re.compile(r"^## Thread `(.*)`\nupdated_at: ", re.MULTILINE)
 _SLUG_CHARACTERS = 60
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HASH_SPACE = len(_ALPHABET) ** 4
@@ -79,8 +81,8 @@ def raw_memories_text(outputs: Sequence[Stage1Output]) -> str:
 
 def _raw_memories_text(named: Sequence[tuple[Stage1Output, str]]) -> str:
     if not named:
-        return "# Raw Memories\n\nNo raw memories yet.\n"
-    parts = ["# Raw Memories\n\nMerged stage-1 raw memories (stable ascending thread-id order):\n\n"]
+        return f"{_RAW_TITLE}\n\nNo raw memories yet.\n"
+    parts = [f"{_RAW_TITLE}\n\nMerged stage-1 raw memories (stable ascending thread-id order):\n\n"]
     parts += [
         f"## Thread `{_line(output.thread_id)}`\n"
         f"updated_at: {_iso(output.source_updated_at)}\n"
@@ -91,6 +93,14 @@ def _raw_memories_text(named: Sequence[tuple[Stage1Output, str]]) -> str:
         for output, stem in named
     ]
     return "".join(parts)
+
+
+def raw_sections(text: str) -> Iterator[tuple[str, str]]:
+    """The sections of a `raw_memories.md`, each with its thread's id as it stands there."""
+    found = list(_SECTION.finditer(text)) if text.startswith(_RAW_TITLE) else []
+    ends = [*(match.start() for match in found[1:]), len(text)][: len(found)]
+    for match, end in zip(found, ends, strict=True):
+        yield match[1], text[match.start() : end]
 
 
 def summary_text(output: Stage1Output) -> str:

@@ -10,10 +10,11 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from stillroom.errors import HistoryError
 from stillroom.workspace.tree import DEFAULTS, Entry
@@ -145,6 +146,31 @@ class Repository:
             at = end + 1 + size + 1
         return contents
 
+    def blob_paths(self) -> dict[str, str]:
+        """Every content that a version has, with a path of it; folders among them."""
+        listed = self.run("rev-list", "--objects", BRANCH).decode("utf-8", "surrogateescape").splitlines()
+        named = (line.partition(" ") for line in listed)
+        return {name: path for name, _, path in named if path}
+
+    def visit(self, visit: Callable[[str, str, bytes], None], ids: Iterable[str] | None = None) -> None:
+        """Show objects one by one: id, type and content; without `ids` all that there are, reachable or not. Holds one
+        at a time. Raises `HistoryError` when one is missing or damaged."""
+        with tempfile.TemporaryFile() as wanted:
+            wanted.writelines(f"{each}\n".encode("ascii") for each in ids or ())
+            wanted.seek(0)
+            every = ("--batch-all-objects", "--unordered") if ids is None else ()
+            with self._started("cat-file", "--batch", "--buffer", *every, stdin=wanted) as git:
+                assert git.stdout is not None
+                while head := git.stdout.readline():
+                    about = head.decode("ascii", "replace").split()
+                    if len(about) != 3:
+                        raise HistoryError(f"`{self.git_dir}` has lost the object {about[0]}")
+                    data = git.stdout.read(int(about[2]))
+                    git.stdout.read(1)
+                    visit(about[0], about[1], data)
+        if git.returncode:
+            raise HistoryError(f"`{self.git_dir}` can't be read as a whole")
+
     def commit(self, changes: Mapping[str, Content | None], *, parent: str | None, message: str, now: int) -> str:
         """Put one commit on top of `parent` and move the branch to it; None removes a path."""
         return self.commit_all([Draft(message, changes)], parent=parent, now=now)
@@ -181,14 +207,33 @@ class Repository:
             raise HistoryError(f"`git {arguments[0]}` failed with {done.returncode}: {said}")
         return done.stdout
 
+    @contextmanager
+    def _started(self, *arguments: str, stdin: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+        """git at work for the block; it is over when the block is, whatever it wanted."""
+        command = [_program(), *_OPTIONS, *arguments]
+        try:
+            git = subprocess.Popen(
+                command,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=self._environment(),
+                cwd="/",
+            )
+        except OSError as error:
+            raise HistoryError(f"`git` can't be started: {error.strerror}") from error
+        try:
+            with git:
+                yield git
+        except BaseException:
+            git.kill()
+            raise
+
     def _call(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        git = shutil.which("git")
-        if git is None:
-            raise HistoryError("the program `git` is not on the PATH", hint="install git")
         timeout = DEFAULTS.git_timeout_seconds
         try:
             return subprocess.run(
-                [git, *_OPTIONS, *(_SCRATCH if self.borrow else ()), *arguments],
+                [_program(), *_OPTIONS, *(_SCRATCH if self.borrow else ()), *arguments],
                 input=stdin,
                 capture_output=True,
                 timeout=timeout,
@@ -219,6 +264,13 @@ class Repository:
         if self.borrow is not None:
             environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(self.borrow / "objects")
         return environment
+
+
+def _program() -> str:
+    git = shutil.which("git")
+    if git is None:
+        raise HistoryError("the program `git` is not on the PATH", hint="install git")
+    return git
 
 
 def _lines(changes: Mapping[str, Content | None]) -> Iterator[bytes]:

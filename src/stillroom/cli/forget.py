@@ -1,0 +1,168 @@
+"""`stillroom forget`: sessions, and everything that rests on them alone, are gone for good."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from stillroom.cli.asking import agrees
+from stillroom.cli.moment import parse_moment
+from stillroom.cli.output import console, plain, print_json
+from stillroom.clock import SystemClock
+from stillroom.config import load_settings
+from stillroom.errors import ConfigError
+from stillroom.store import Store
+from stillroom.undoing.alone import alone
+from stillroom.undoing.choosing import Choice
+from stillroom.undoing.finishing import finish
+from stillroom.undoing.forgetting import Forgotten, Preview, forget, plan_forgetting
+from stillroom.undoing.residue import Left
+
+#: So many are shown one by one.
+_SHOWN = 12
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    preview: Preview
+    done: Forgotten | None
+
+
+def forget_command(
+    threads: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
+    /,
+    *,
+    repo: str | None = None,
+    match: str | None = None,
+    since: str | None = None,
+    home: Path | None = None,
+    root: Path | None = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Forget sessions for good: what was made of them, and every line that rests on them alone.
+
+    Shows what goes and asks. Then it is taken out of the memory folder, all its versions, the state database, the
+    search index and the logs, and every byte under the home is looked at once more: what is left is said, with exit
+    code 1. Only hashes stay, so that the same sessions are never learnt again. The sessions' own files are not touched.
+
+    ```
+    stillroom forget 01a2273c-2009       # one session, by the beginning of its id
+    stillroom forget --repo ~/src/secret
+    stillroom forget --match "Project Falcon" --dry-run
+    stillroom forget --since 2026-11-29T18:00 --yes
+    ```
+
+    Parameters
+    ----------
+    threads
+        Ids of sessions, or how they begin. Their sub-agents go with them.
+    repo
+        All sessions of a project: a folder of it, or the name of its repository.
+    match
+        All sessions whose memory says this, in upper or lower case, and every line of the memory that does.
+    since
+        All sessions that were active since then: `2026-11-29T18:00`, or seconds since 1970.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    dry_run
+        Only show what would go.
+    yes
+        Don't ask.
+    json
+        Print `{preview, done}` as JSON.
+    """
+    choice = Choice(
+        threads=tuple(threads or ()),
+        repository=repo,
+        match=match,
+        since_ms=None if since is None else parse_moment(since),
+    )
+    if choice == Choice():
+        raise ConfigError("nothing is named", hint="name sessions, or use --repo, --match or --since")
+    settings = load_settings(home=home, root=root)
+    if not settings.database.is_file():
+        console().print("there is no memory yet", style="yellow")
+        return 0
+    clock = SystemClock()
+    with (
+        alone(settings.home),
+        Store.open(settings.database, clock=clock, limits=settings.database_limits) as store,
+    ):
+        if told := finish(settings, store):
+            console().print(plain(told), style="yellow", markup=False)
+        plan = plan_forgetting(settings, store, choice, now=clock.now())
+        if not json:
+            _show(plan.preview)
+        if dry_run or (plan.preview.is_empty and not plan.work.traces):
+            if json:
+                print_json(_Answer(plan.preview, None))
+            return 0
+        if not yes and not agrees("Forget all this for good?"):
+            return 1
+        done = forget(settings, store, plan)
+    print_json(_Answer(plan.preview, done)) if json else _tell(done)
+    return 0 if done.is_complete else 1
+
+
+def _show(preview: Preview) -> None:
+    out = console()
+
+    def say(text: str, style: str | None = None) -> None:
+        out.print(plain(text), style=style, markup=False)
+
+    if preview.is_empty:
+        say("nothing of it is remembered", "yellow")
+    for thread in preview.threads[:_SHOWN]:
+        day = datetime.fromtimestamp(thread.updated_at).astimezone().strftime("%Y-%m-%d")
+        say(f"session  {thread.thread_id}  {day}  {thread.cwd}  {thread.title[:60]}")
+    _say_rest(len(preview.threads))
+    for path in preview.files[:_SHOWN]:
+        say(f"file     {path}")
+    _say_rest(len(preview.files))
+    for line in preview.lines[:_SHOWN]:
+        say(f"line     {line.path}: {line.text.strip()[:100]}")
+    _say_rest(len(preview.lines))
+    if preview.undecided:
+        say(f"{len(preview.undecided):,} lines rest on it among other sessions; they stay for the next consolidation:")
+        for line in preview.undecided[:_SHOWN]:
+            say(f"stays    {line.path}: {line.text.strip()[:100]}", "yellow")
+        _say_rest(len(preview.undecided))
+
+
+def _say_rest(count: int) -> None:
+    if count > _SHOWN:
+        console().print(f"         and {count - _SHOWN:,} more (--json lists all)", markup=False)
+
+
+def _tell(done: Forgotten) -> None:
+    out = console()
+    out.print(
+        f"forgotten: {done.threads:,} sessions, {done.files:,} files, {done.lines:,} lines, "
+        f"{done.old_contents:,} contents of the history",
+        style="green" if done.is_complete else None,
+        markup=False,
+    )
+    tell_left(done.left)
+    for path in done.restless:
+        out.print(plain(f"left: {path} was being changed all the time"), style="bold red", markup=False)
+    if done.log_in_use:
+        out.print("left: the database's log, which another process reads", style="bold red", markup=False)
+    if not done.is_complete:
+        out.print("end what uses these places, or delete them; then say it again", markup=False)
+    elif done.undecided or done.lines:
+        out.print("the next consolidation puts counts and lists right", markup=False)
+
+
+def tell_left(left: tuple[Left, ...]) -> None:
+    """Places, never what is in them."""
+    for each in left:
+        what = {"name": "in its name", "content": f"{each.count:,} times", "unreadable": "can't be read"}[each.kind]
+        console(sys.stderr).print(plain(f"left: {each.place} ({what})"), style="bold red", markup=False)

@@ -1,0 +1,158 @@
+"""Threads that a person had forgotten: nothing of them stays but hashes, by which they are known if they come again.
+
+A hash is of a thread's id, or of what a copy of its session under another id has in common with it: when it began, and
+with which words. A sub-agent of a forgotten thread is forgotten with it.
+
+All functions run inside a transaction of the caller.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from stillroom.store.consolidation import enqueue
+from stillroom.store.sql import QUERIES, execute
+from stillroom.store.texts import from_sql, to_sql
+from stillroom.thread import Thread
+
+#: Every place where a text of a person's sessions may be kept: the query that lists it, the one that writes it back,
+#: the columns that name a row, those that hold text, and those that hold JSON.
+_PLACES = (
+    ("list_output_texts", "set_output_texts", ("thread_id",), ("raw_memory", "rollout_summary", "rollout_slug"), ()),
+    ("list_thread_texts", "set_thread_texts", ("thread_id",), ("title", "preview", "git_branch", "git_origin_url"), ()),
+    ("list_job_texts", "set_job_texts", ("kind", "job_key"), ("worker_id", "last_error"), ()),
+    ("list_call_texts", "set_call_texts", ("call_id",), ("error",), ()),
+    ("list_pass_texts", "set_pass_texts", ("pass_id",), (), ("report_json",)),
+    ("list_use_texts", "set_use_texts", ("thread_id", "digest", "nth"), (), ("counted",)),
+)
+
+Change = Callable[[str], str]
+
+
+class KeptOutput(NamedTuple):
+    """What is kept of a thread, whether it may be remembered or not."""
+
+    thread_id: str
+    source_updated_at: int  #: seconds
+    raw_memory: str
+    rollout_summary: str
+    rollout_slug: str | None
+    #: The memory folder rests on it.
+    is_selected: bool
+
+
+def id_digest(thread_id: str) -> bytes:
+    """By which a thread is known again."""
+    return hashlib.sha256(b"id\0" + thread_id.encode("utf-8", "surrogatepass")).digest()
+
+
+def content_digest(thread: Thread) -> bytes | None:
+    """By which a copy of it is known; None: too little is known of it."""
+    if thread.created_at_ms <= 0 or not thread.preview:
+        return None
+    said = f"{thread.created_at_ms}\0{thread.preview}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"content\0" + said).digest()
+
+
+def without_forgotten(db: sqlite3.Connection, threads: Iterable[Thread]) -> set[str]:
+    """The ids of those that may be registered."""
+    listed = list(threads)
+    known = {bytes(row["digest"]) for row in execute(db, "list_forgotten")}
+    if not known:
+        return {thread.thread_id for thread in listed}
+    return {thread.thread_id for thread in listed if known.isdisjoint(_digests(thread))}
+
+
+def is_forgotten(db: sqlite3.Connection, thread_id: str) -> bool:
+    return execute(db, "get_forgotten", digest=id_digest(thread_id)).fetchone() is not None
+
+
+def each_output(db: sqlite3.Connection) -> Iterator[KeptOutput]:
+    """All of them, a row at a time."""
+    for row in execute(db, "list_kept_outputs"):
+        yield KeptOutput(
+            thread_id=from_sql(row["thread_id"]),
+            source_updated_at=row["source_updated_at"],
+            raw_memory=from_sql(row["raw_memory"]),
+            rollout_summary=from_sql(row["rollout_summary"]),
+            rollout_slug=row["rollout_slug"] and from_sql(row["rollout_slug"]),
+            is_selected=bool(row["selected_for_phase2"]),
+        )
+
+
+def forget(db: sqlite3.Connection, threads: Iterable[Thread], change: Change, *, retries: int, now: int) -> None:
+    """Remove all that is kept of the threads, have `change` clear every text of others, and leave the hashes.
+
+    What they cost stays in the sums. Doing it twice is doing it once.
+    """
+    for thread in threads:
+        key = to_sql(thread.thread_id)
+        for digest in _own_digests(thread):
+            execute(db, "save_forgotten", digest=digest, at=now)
+        for query in ("delete_output", "delete_stage1_job", "delete_uses", "delete_thread", "unname_calls"):
+            execute(db, query, thread_id=key)
+        name = f"forgotten-{id_digest(thread.thread_id).hex()[:12]}"
+        for query in ("rename_budget_node", "rename_budget_parent", "rename_budget_crosser", "rename_budget_hold"):
+            execute(db, query, thread_id=key, name=name)
+    execute(db, "drop_unused_folders")
+    rewrite_texts(db, change)
+    enqueue(db, now, retries=retries)
+
+
+def rewrite_texts(db: sqlite3.Connection, change: Change) -> int:
+    """Put every text through `change`; returns how many rows differ by it."""
+    changed = 0
+    for listing, writing, keys, texts, documents in _PLACES:
+        rows: list[dict[str, object]] = []
+        for row in execute(db, listing):
+            new: dict[str, object] = {name: _text(row[name], change) for name in texts}
+            new |= {name: _document(row[name], change) for name in documents}
+            if any(new[name] != row[name] for name in new):
+                rows.append({**{name: row[name] for name in keys}, **new})
+        db.executemany(QUERIES[writing], rows)
+        changed += len(rows)
+    return changed
+
+
+def _digests(thread: Thread) -> list[bytes]:
+    parent = [] if thread.parent_thread_id is None else [id_digest(thread.parent_thread_id)]
+    return _own_digests(thread) + parent
+
+
+def _own_digests(thread: Thread) -> list[bytes]:
+    content = content_digest(thread)
+    return [id_digest(thread.thread_id), *([] if content is None else [content])]
+
+
+def _text(value: str | bytes | None, change: Change) -> str | bytes | None:
+    return None if value is None else to_sql(change(from_sql(value)))
+
+
+def _document(value: str | bytes, change: Change) -> str | bytes:
+    """JSON of the same shape, every string in it changed; as it was if nothing differs."""
+    text = from_sql(value)
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return change(text).encode("utf-8", "replace") if isinstance(value, bytes) else to_sql(change(text))
+    new = _changed(data, change)
+    if new == data:
+        return value
+    encoded = json.dumps(new)
+    return encoded.encode() if isinstance(value, bytes) else encoded
+
+
+def _changed(data: Any, change: Change) -> Any:  # Any: JSON
+    match data:
+        case str():
+            return change(data)
+        case list():
+            return [_changed(each, change) for each in data]
+        case dict():
+            return {change(key): _changed(each, change) for key, each in data.items()}
+        case _:
+            return data

@@ -1,0 +1,264 @@
+"""Forgets sessions for good: what was made of them, what rests on them alone, and every copy of it on this machine.
+
+    plan = plan_forgetting(settings, store, choice)     # shows what goes; nothing is changed
+    report = forget(settings, store, plan, now=…)
+
+The sessions' own files belong to their agents and are never touched. Only hashes stay, by which the sessions are known
+if they come again. Killed at any point, the next `forget` or pass finishes it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from stillroom.config import Settings
+from stillroom.store import Store
+from stillroom.thread import Thread
+from stillroom.undoing import unfinished
+from stillroom.undoing.choosing import Choice, choose, traces_of
+from stillroom.undoing.cleaning import Cleaning, clean, settle
+from stillroom.undoing.handbook import GROUP, is_handbook
+from stillroom.undoing.purging import Purge
+from stillroom.undoing.residue import Left, residue
+from stillroom.undoing.traces import Finder, Traces
+from stillroom.undoing.unfinished import Forgetting
+from stillroom.workspace.history import History
+from stillroom.workspace.layout import EXTENSIONS, HANDBOOK, SUMMARY
+from stillroom.workspace.publish import Checkpoint
+from stillroom.workspace.staging import nothing
+from stillroom.workspace.tree import opened, parent, scan, shown, write_new
+
+_FOLDER = f"{EXTENSIONS}/forgotten"
+_INSTRUCTIONS = f"{_FOLDER}/instructions.md"
+
+
+class PlannedThread(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that goes."""
+
+    thread_id: str
+    agent: str
+    title: str
+    cwd: str
+    updated_at: int  #: seconds
+    has_output: bool
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a file in the memory folder."""
+
+    path: str
+    text: str
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes."""
+
+    threads: tuple[PlannedThread, ...]
+    #: Lines of the handbook, the summary, skills and notes.
+    lines: tuple[Line, ...]
+    #: Files of the memory folder that go whole.
+    files: tuple[str, ...]
+    #: Lines that rest on these sessions among others: they stay, for the next consolidation to look at.
+    undecided: tuple[Line, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.threads or self.lines or self.files)
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """What went, and what is left."""
+
+    threads: int
+    lines: int
+    files: int
+    #: Contents in the history that are different now.
+    old_contents: int
+    undecided: tuple[Line, ...] = ()
+    #: Files that somebody kept changing meanwhile.
+    restless: tuple[str, ...] = ()
+    #: Where something of it is still to be found.
+    left: tuple[Left, ...] = ()
+    #: Another process reads an old state of the database.
+    log_in_use: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        return not (self.left or self.log_in_use or self.restless)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be forgotten, and what a person is shown of it."""
+
+    work: Forgetting
+    preview: Preview
+
+
+def plan_forgetting(settings: Settings, store: Store, choice: Choice, *, now: int) -> Plan:
+    """Work out what goes. Changes nothing. Raises `InvalidRequest` for a session or project that is not known."""
+    threads = choose(store, choice)
+    history = History(settings.history, limits=settings.stage_two)
+    readable = history if settings.history.exists() and history.repository.loads() else None
+    traces = traces_of(settings, store, readable, threads, choice)
+    traces = msgspec.structs.replace(traces, titles=_emptied(settings, readable, traces))
+    files, lines, undecided = _preview(settings, traces)
+    made = {stamp.thread_id for stamp in store.output_stamps()}
+    preview = Preview(
+        threads=tuple(
+            PlannedThread(
+                thread_id=thread.thread_id,
+                agent=thread.agent,
+                title=thread.title or thread.preview,
+                cwd=thread.cwd,
+                updated_at=thread.updated_at,
+                has_output=thread.thread_id in made,
+            )
+            for thread in threads
+        ),
+        lines=tuple(lines),
+        files=tuple(files),
+        undecided=tuple(undecided),
+    )
+    return Plan(Forgetting(threads=tuple(threads), traces=traces, at=now), preview)
+
+
+def forget(settings: Settings, store: Store, plan: Plan, *, checkpoint: Checkpoint = nothing) -> Forgotten:
+    """Carry the plan out. For whoever works alone (`undoing.alone`)."""
+    settle(settings)
+    unfinished.begin(settings.home, plan.work)
+    checkpoint("begun")
+    return finish_forgetting(settings, store, plan.work, undecided=plan.preview.undecided, checkpoint=checkpoint)
+
+
+def finish_forgetting(
+    settings: Settings,
+    store: Store,
+    work: Forgetting,
+    *,
+    undecided: tuple[Line, ...] | None = None,
+    checkpoint: Checkpoint = nothing,
+) -> Forgotten:
+    """Do all of it, whatever of it is done already."""
+    finder = Finder(work.traces)
+    # 1. The database first: from now on no pass learns it again.
+    store.forget(work.threads, finder.text_without)
+    checkpoint("database cleaned")
+    # 2. The folder and everything beside it. Summaries first: the handbook's record speaks of their lines.
+    purge = Purge(finder)
+    files, lines, unsure = _preview(settings, work.traces, purge)
+    unsure = list(undecided) if undecided is not None else unsure
+    _learn_keys(settings, purge)
+    cleaning = Cleaning(
+        content=purge.data,
+        line=lambda line: "" if finder.is_traced(line) else line,
+        is_gone=finder.names_in,
+        message=f"Forget {len(work.threads):,} session{'' if len(work.threads) == 1 else 's'}",
+        now=work.at,
+    )
+    done = clean(settings, cleaning, checkpoint=checkpoint)
+    if settings.root.is_dir() and (files or lines or done.folder.written or done.folder.deleted):
+        _ask_next_consolidation(settings, unsure, now=work.at)
+    # 3. Free pages and the write-ahead log; then what says what is to be forgotten.
+    emptied = store.compact()
+    checkpoint("database written anew")
+    unfinished.end(settings.home)
+    checkpoint("ended")
+    # 4. Believe nothing: look.
+    left = residue(settings, lambda text: sum(map(finder.is_traced, _lines(text))))
+    return Forgotten(
+        threads=len(work.threads),
+        lines=len(lines),
+        files=len(files),
+        old_contents=done.history.contents,
+        undecided=tuple(unsure),
+        restless=done.folder.restless,
+        left=tuple(left),
+        log_in_use=not emptied,
+    )
+
+
+def _lines(text: str) -> Iterable[str]:
+    """Lines of a text, and of texts that JSON holds in one line."""
+    return text.replace("\\n", "\n").split("\n")
+
+
+def _preview(
+    settings: Settings, traces: Traces, purge: Purge | None = None
+) -> tuple[list[str], list[Line], list[Line]]:
+    """Files that go whole, lines that go, lines that nobody can decide, in the folder as it is now."""
+    purge = purge or Purge(Finder(traces))
+    files: list[str] = []
+    lines: list[Line] = []
+    undecided: list[Line] = []
+
+    def visit(path: str, data: bytes, _: object) -> None:
+        told = shown(path)
+        purged = purge.text(data.decode("utf-8", "surrogateescape"))
+        if purged.text is None or purge.finder.names_in(path):
+            files.append(told)
+            return
+        lines.extend(Line(path=told, text=text) for text in purged.dropped)
+        undecided.extend(Line(path=told, text=text) for text in purged.undecided)
+
+    if settings.root.is_dir():
+        scan(settings.root, limits=settings.stage_two, visit=visit)
+    return files, lines, undecided
+
+
+def _emptied(settings: Settings, history: History | None, traces: Traces) -> frozenset[str]:
+    """Task groups that go whole, in any version, and that nobody else's sessions are in."""
+    purge = Purge(Finder(traces))
+    emptied: set[str] = set()
+    there: set[str] = set()
+    handbook = settings.root / HANDBOOK
+    if handbook.is_file() and not handbook.is_symlink():
+        cut = purge.text(handbook.read_text(encoding="utf-8", errors="surrogateescape"))
+        emptied |= cut.emptied
+        there = {line.removeprefix(GROUP).strip() for line in (cut.text or "").split("\n") if line.startswith(GROUP)}
+
+    def visit(name: str, kind: str, data: bytes) -> None:
+        text = data.decode("utf-8", "surrogateescape")
+        if kind == "blob" and is_handbook(text.split("\n")):
+            emptied.update(purge.text(text).emptied)
+
+    if history is not None:
+        paths = history.repository.blob_paths()
+        history.repository.visit(visit, ids=[blob for blob, path in paths.items() if path == HANDBOOK])
+    return frozenset(emptied - there)
+
+
+def _learn_keys(settings: Settings, purge: Purge) -> None:
+    """Of every version of the summary, ahead of the handbooks."""
+
+    def visit(name: str, kind: str, data: bytes) -> None:
+        if kind == "blob":
+            purge.data(data)
+
+    history = History(settings.history, limits=settings.stage_two)
+    if settings.history.exists() and history.repository.loads():
+        paths = history.repository.blob_paths()
+        history.repository.visit(visit, ids=[blob for blob, path in paths.items() if path == SUMMARY])
+
+
+def _ask_next_consolidation(settings: Settings, lines: Iterable[Line], *, now: int) -> None:
+    """Leave a resource of an extension: it has the folder consolidated once more, and goes by itself after a week."""
+    moment = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(now))
+    listed = [f"- {line.path}: {line.text.strip()}\n" for line in lines] or ["None is known.\n"]
+    text = f"# Lines to check\n\n{''.join(listed)}"
+    instructions = Path(__file__).with_name("forgotten_instructions.md").read_bytes()
+    with opened(settings.root) as root:
+        for path, data in ((_INSTRUCTIONS, instructions), (f"{_FOLDER}/resources/{moment}-check.md", text.encode())):
+            try:
+                with parent(root, path, create=True) as (folder, name):
+                    write_new(folder, name, data, executable=False, durable=False)
+            except FileExistsError:
+                continue
+
+
+__all__ = ["Choice", "Forgotten", "Plan", "Preview", "Thread", "finish_forgetting", "forget", "plan_forgetting"]

@@ -1,0 +1,79 @@
+"""What is being taken back, in `unfinished.json` under the home until it is done: a killed one is finished by the next
+command or pass.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import msgspec
+
+from stillroom.errors import WorkspaceError
+from stillroom.thread import Thread
+from stillroom.undoing.traces import Traces
+
+FILE = "unfinished.json"
+
+
+class Forgetting(msgspec.Struct, frozen=True, kw_only=True, tag="forget"):
+    """Sessions are being forgotten. What tells of them stands here, until it stands nowhere."""
+
+    threads: tuple[Thread, ...]
+    traces: Traces
+    at: int  #: seconds
+
+
+Unfinished = Forgetting
+
+
+def begin(home: Path, work: Unfinished) -> None:
+    """Keep on disk what has to be done, before the first of it is. Raises `WorkspaceError`."""
+    temporary = home / f".{FILE}.new"
+    try:
+        temporary.unlink(missing_ok=True)
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            view = memoryview(_encoded(work))
+            while view:
+                view = view[os.write(file, view) :]
+            os.fsync(file)
+        finally:
+            os.close(file)
+        temporary.replace(home / FILE)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise WorkspaceError(f"`{home / FILE}` can't be written: {error.strerror}; nothing was changed") from error
+
+
+def begun(home: Path) -> Unfinished | None:
+    """What was begun and not ended. Raises `WorkspaceError` when it can't be read."""
+    try:
+        data = (home / FILE).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise WorkspaceError(f"`{home / FILE}` can't be read: {error.strerror}") from error
+    try:
+        return _decoded(data)
+    except ValueError as error:
+        raise WorkspaceError(
+            f"`{home / FILE}` can't be read: {error}", hint="delete it, and say again what is to be taken back"
+        ) from error
+
+
+def end(home: Path) -> None:
+    """It is done."""
+    for name in (FILE, f".{FILE}.new"):
+        (home / name).unlink(missing_ok=True)
+
+
+def _encoded(work: Unfinished) -> bytes:
+    """In ASCII: names may hold bytes that are no UTF-8."""
+    return json.dumps(msgspec.to_builtins(work)).encode("ascii")
+
+
+def _decoded(data: bytes) -> Unfinished:
+    work: Unfinished = msgspec.convert(json.loads(data), type=Unfinished)
+    return work
