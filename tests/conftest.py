@@ -29,6 +29,8 @@ _OF_THE_USER = (
         "OPENHANDS_",
         "CLINE_",
         "CONTINUE_",
+        "MSWEA_",
+        "XDG_CONFIG_HOME",
     ),
 )
 

@@ -29,6 +29,7 @@ HOMES = {
     "LETTA_LOCAL_BACKEND_DIR": "/letta",
     "KIMI_CODE_HOME": "/kimi",
     "CURSOR_DATA_DIR": "/cursor",
+    "MSWEA_GLOBAL_CONFIG_DIR": "/mini",
 }
 
 
@@ -59,6 +60,7 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
         ("letta-code", "/letta"),
         ("kimi-code", "/kimi"),
         ("cursor", "/cursor"),
+        ("swe-agent", "/mini"),
         ("stillroom", str(tmp_path)),
     ]
 

@@ -30,6 +30,8 @@ Format = Literal[
     "atif",
     "pydantic-ai",
     "otel-genai",
+    "swe-agent",
+    "inspect-ai",
 ]
 """How sessions are stored; also the `agent` of their threads."""
 
@@ -139,6 +141,12 @@ def _path(text: str) -> Path:
     return Path(text).expanduser()
 
 
+def _swe_agent(environ: Environ) -> tuple[Path, ...]:
+    """`MSWEA_GLOBAL_CONFIG_DIR`, or `mini-swe-agent` among the user's settings: the last run lies there."""
+    settings = environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return (_path(environ.get("MSWEA_GLOBAL_CONFIG_DIR") or f"{settings}/mini-swe-agent"),)
+
+
 _ANYWHERE = Home(None, lambda _: ())
 
 HOMES: Mapping[Format, Home] = MappingProxyType(
@@ -165,6 +173,8 @@ HOMES: Mapping[Format, Home] = MappingProxyType(
         "atif": _ANYWHERE,
         "pydantic-ai": _ANYWHERE,
         "otel-genai": _ANYWHERE,
+        "swe-agent": Home("MSWEA_GLOBAL_CONFIG_DIR", _swe_agent),
+        "inspect-ai": _ANYWHERE,
     }
 )
 """By format, all of them."""

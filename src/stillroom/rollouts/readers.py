@@ -19,6 +19,7 @@ from stillroom.rollouts.agents.continue_dev import reader as continue_dev
 from stillroom.rollouts.agents.copilot import reader as copilot
 from stillroom.rollouts.agents.cursor import reader as cursor
 from stillroom.rollouts.agents.gemini import reader as gemini
+from stillroom.rollouts.agents.inspect_ai import reader as inspect_ai
 from stillroom.rollouts.agents.kimi_code import reader as kimi_code
 from stillroom.rollouts.agents.langchain import reader as langchain
 from stillroom.rollouts.agents.letta_code import reader as letta_code
@@ -30,6 +31,7 @@ from stillroom.rollouts.agents.pi import reader as pi
 from stillroom.rollouts.agents.pydantic_ai import reader as pydantic_ai
 from stillroom.rollouts.agents.qwen import reader as qwen
 from stillroom.rollouts.agents.stillroom import reader as stillroom
+from stillroom.rollouts.agents.swe_agent import reader as swe_agent
 from stillroom.rollouts.found import Discovery
 from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.thread import FileStamp, Thread
@@ -82,6 +84,8 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             atif,
             pydantic_ai,
             otel,
+            swe_agent,
+            inspect_ai,
         )
     }
 )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.documents import TORN, elements, fields, lines
+from stillroom.rollouts.agents.documents import TORN, all_fields, elements, fields, lines
 from stillroom.rollouts.stats import ReadStats
 
 LIMIT = 8 * 1024 * 1024
@@ -94,7 +94,7 @@ def test_a_long_element_loses_its_blob_or_is_counted():
     stats, small = ReadStats(), Reading(chunk_bytes=1000)
     data = json.dumps([image, hopeless, "last"], indent=1).encode()
     read = elements(BytesIO(data), (), max_line_bytes=10_000, stats=stats, reading=small)
-    assert [json.loads(line) for line in read] == [{"text": "seen", "data": "[blob: 100000 bytes]"}, "last"]
+    assert [json.loads(line) for line in read] == [{"text": "seen", "data": "[blob: 100000 bytes]"}, None, "last"]
     assert (stats.long_lines, stats.bad_lines, stats.torn) == (2, 1, False)
     assert stats.cut_bytes > 500_000
 
@@ -109,6 +109,9 @@ def test_fields_are_looked_for_no_farther_than_asked_for():
     assert found(data, max_bytes=100) == {"id": "x", "me": 1, "late": 2}
     assert found(data, max_bytes=100, stop_after_bytes=500) == {"id": "x", "me": 1}
     assert found(b"[0," + data[3:] + b"]", max_bytes=2, path=(1,)) == {"me": 1, "late": 2}
+    assert [name for name, _ in all_fields(BytesIO(b'{"in":' + data[3:]), path=("in",), max_bytes=3)] == [
+        *("id", "me", "late")
+    ]
     assert found(b"what", max_bytes=100) == found(b"", max_bytes=100) == {}
 
 

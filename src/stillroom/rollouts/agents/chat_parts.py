@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -55,6 +56,8 @@ _CODE_BEHIND = re.compile(
 )
 _BEHIND_CHARS = 300
 _OUTPUT = re.compile(r"<output>\n?(.*)</output>\s*", re.DOTALL)
+# Programs that give calls no ids make one at a time.
+_WAITING_CALLS = 1000
 # Seconds since 1970 stay below it for millennia, milliseconds have been above it since 1973.
 _FIRST_MILLISECOND = 100_000_000_000
 
@@ -134,6 +137,7 @@ class ChatDecoder(LineDecoder):
         self._names_failures = names_failures
         self._cwd = cwd
         self._unnamed = 0
+        self._waiting: deque[str] = deque(maxlen=_WAITING_CALLS)  # calls that the program gave no id
 
     def made(self, line: bytes) -> tuple[int | None, Iterable[Made]]:
         """The items of a message."""
@@ -185,19 +189,25 @@ class ChatDecoder(LineDecoder):
             yield from self.call("", text_of(asked.name), bytes(asked.arguments))
 
     def call(self, call_id: str, name: str, arguments: bytes) -> Iterator[Made]:
-        """A call, once. One without an id gets one, by which the result that comes next finds it."""
+        """A call, once. One without an id gets one, by which the next result without an id finds it."""
         if not call_id:
             self._unnamed += 1
             call_id = f"call-{self._unnamed}"
+            self._waiting.append(call_id)
         if name and self.is_new(f"call {call_id}"):
             yield self.called(call_id, read_call(name, plain_arguments(arguments), call_id=call_id, cwd=self._cwd))
 
-    def result(self, call_id: str, text: str, *, failed: bool | None) -> Iterator[Made]:
-        """How a call ended, once; `failed` as the program says it, None where it does not."""
-        call_id = call_id or f"call-{self._unnamed}"
+    def result(self, call_id: str, text: str, *, failed: bool | None, exit_code: int | None = None) -> Iterator[Made]:
+        """How a call ended, once. `failed` and `exit_code` as the program says it, None where it does not."""
+        if not call_id:
+            self._unnamed += not self._waiting
+            call_id = self._waiting.popleft() if self._waiting else f"call-{self._unnamed}"
         if self.is_new(f"result {call_id}"):
             call = self.call_of(call_id)
-            yield read_result(call, text, call_id=call_id, failed=failed, names_failures=self._names_failures)
+            if exit_code is not None:
+                yield output(call, call_id, text, exit_code=exit_code, ok=None)
+            else:
+                yield read_result(call, text, call_id=call_id, failed=failed, names_failures=self._names_failures)
 
     def results(self, message: Message) -> Iterator[Made]:
         """The results that stand in a message of Anthropic's form."""

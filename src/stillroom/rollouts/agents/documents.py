@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Generator, Iterator
+from itertools import repeat
 from typing import BinaryIO
 
 import msgspec
@@ -25,6 +26,8 @@ Path = tuple[str | int, ...]
 
 #: What follows the last whole line of a document that breaks off: a line without an end is read as torn.
 TORN = b" "
+#: What stands for an element that can't be held, so that the numbers of the others are right.
+LEFT_OUT = b"null\n"
 _BLANK = re.compile(rb"[ \t\r\n]*+")
 # Ahead of a bracket that opens or closes the value at hand, past lists and objects in it that are two levels deep: few
 # values are deeper, and a match costs more than what it passes over. It may also end at the quote of a string that is
@@ -74,15 +77,21 @@ def elements(
 ) -> Generator[bytes, None, None]:
     """Yield each element of the list at `path` as a line of JSON, with its newline.
 
-    One over `max_line_bytes` is squeezed, or left out; `stats` counts both. The rest is as `lines` has it.
+    One over `max_line_bytes` is squeezed, or `LEFT_OUT` stands for it; `stats` counts both. The rest is as `lines` has
+    it.
     """
     stats = stats if stats is not None else ReadStats()
+    seen = stats.lines
     with open_chunks(lines(file, path, reading=reading), reading=reading) as text:
         for line in read_lines(text, stats, max_line_bytes=max_line_bytes, reading=reading):
+            yield from repeat(LEFT_OUT, stats.lines - seen - 1)
+            seen = stats.lines
             if not stats.torn:
                 yield line
     if stats.torn:
         yield TORN
+    else:
+        yield from repeat(LEFT_OUT, stats.lines - seen)
 
 
 def fields(
@@ -99,22 +108,42 @@ def fields(
     The document is read until all are found, or `stop_after_bytes` is reached. What is no document has none. Raises
     `OSError`.
     """
-    text = _Text(file, reading.chunk_bytes, stop_after_bytes=stop_after_bytes)
     found: dict[str, msgspec.Raw] = {}
     wanted = set(names)
+    pairs = _fields(file, path, wanted, max_bytes=max_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
+    for name, value in pairs:
+        found.setdefault(name, value)
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def all_fields(
+    file: BinaryIO, *, max_bytes: int, path: Path = (), reading: Reading = READING
+) -> Iterator[tuple[str, msgspec.Raw]]:
+    """Every field of the object at `path` that has at most `max_bytes`, as far as the document goes."""
+    yield from _fields(file, path, None, max_bytes=max_bytes, stop_after_bytes=sys.maxsize, reading=reading)
+
+
+def _fields(
+    file: BinaryIO,
+    path: Path,
+    wanted: Collection[str] | None,
+    *,
+    max_bytes: int,
+    stop_after_bytes: int,
+    reading: Reading,
+) -> Iterator[tuple[str, msgspec.Raw]]:
+    text = _Text(file, reading.chunk_bytes, stop_after_bytes=stop_after_bytes)
     try:
         if _enter(text, path) and text.token() == _OPEN:
             for name in _names(text):
-                value = _held(text.value(), max_bytes if name in wanted else 0)
-                if name in wanted:
-                    wanted.discard(name)
-                    if value:
-                        found[name] = msgspec.Raw(value)
-                if not wanted:
-                    break
+                is_wanted = wanted is None or name in wanted
+                value = _held(text.value(), max_bytes if is_wanted else 0)
+                if is_wanted and value:
+                    yield name, msgspec.Raw(value)
     except (_BrokenOffError, RolloutError):
         pass
-    return found
 
 
 class _Text:
