@@ -10,7 +10,8 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.decoder import UNREADABLE, number_of
 from stillroom.rollouts.agents.kimi_code.messages import is_prompt
-from stillroom.rollouts.agents.kimi_code.records import appended_of, head_of, key_of
+from stillroom.rollouts.agents.kimi_code.records import key_of
+from stillroom.rollouts.agents.kimi_code.wire import appended_of, head_of
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.stats import ReadStats

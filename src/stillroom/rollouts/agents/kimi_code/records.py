@@ -9,19 +9,26 @@ import re
 from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
-import msgspec
-
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.decoder import LineDecoder, number_of, text_of
 from stillroom.rollouts.agents.kimi_code.messages import (
     Call,
     Message,
-    Part,
     called_of,
     command_of,
     ended,
     is_prompt,
     texts_of,
+)
+from stillroom.rollouts.agents.kimi_code.wire import (
+    Approval,
+    Event,
+    Result,
+    appended_of,
+    approval_of,
+    cancel_of,
+    head_of,
+    loop_event_of,
 )
 from stillroom.rollouts.agents.made import (
     Made,
@@ -54,61 +61,6 @@ _NOISE_NAMES = """
 _NOISE = tuple(_NOISE_NAMES.split())
 _MATTER = ("permission.record_approval_result", "turn.cancel")
 _START = re.compile(rb'\{"type": ?"([\w.]{1,80})"')
-
-
-class _Result(msgspec.Struct):
-    output: list[Part] | str | None = None
-    is_error: Any = msgspec.field(default=None, name="isError")
-
-
-class _Event(msgspec.Struct, rename="camel"):
-    type: Any = None
-    uuid: Any = None
-    tool_call_id: Any = None
-    name: Any = None
-    args: msgspec.Raw = msgspec.Raw(b"{}")
-    part: Part | None = None
-    result: _Result | None = None
-
-
-class _Decision(msgspec.Struct):
-    decision: Any = None
-    feedback: Any = None
-
-
-class Head(msgspec.Struct):
-    """What every record has."""
-
-    type: Any = None
-    kind: Any = None
-    time: Any = None
-
-
-class Appended(msgspec.Struct):
-    """A `context.append_message`."""
-
-    message: Message = msgspec.field(default_factory=Message)
-
-
-class _LoopEvent(msgspec.Struct):
-    event: _Event = msgspec.field(default_factory=_Event)
-
-
-class _Approval(msgspec.Struct, rename="camel"):
-    tool_call_id: Any = None
-    result: _Decision = msgspec.field(default_factory=_Decision)
-
-
-class _Cancel(msgspec.Struct):
-    target: Any = None
-    reason: Any = None
-
-
-head_of = msgspec.json.Decoder(Head).decode
-appended_of = msgspec.json.Decoder(Appended).decode
-_loop_event = msgspec.json.Decoder(_LoopEvent)
-_approval = msgspec.json.Decoder(_Approval)
-_cancel = msgspec.json.Decoder(_Cancel)
 
 
 class Records(LineDecoder):
@@ -158,13 +110,13 @@ class Records(LineDecoder):
                 if self.is_new(key_of(message, line)):
                     yield from self._message(message, line)
             case "context.append_loop_event":
-                yield from self._event(_loop_event.decode(line).event)
+                yield from self._event(loop_event_of(line).event)
             case "context.apply_compaction":
                 self.stats.drop("compaction summary")
             case "permission.record_approval_result":
-                yield from self._approval(_approval.decode(line))
+                yield from self._approval(approval_of(line))
             case "turn.cancel":
-                cancel = _cancel.decode(line)
+                cancel = cancel_of(line)
                 if cancel.target in (None, "active") and cancel.reason in (None, "user_cancelled"):
                     yield stopped_by_user()
             case _:
@@ -221,7 +173,7 @@ class Records(LineDecoder):
             yield run_by_user(self._command, text)
         self._command = "" if is_output else text
 
-    def _event(self, event: _Event) -> Iterator[Made]:
+    def _event(self, event: Event) -> Iterator[Made]:
         match event.type:
             case "content.part":
                 text = text_of(event.part.text) if event.part is not None and event.part.type == "text" else ""
@@ -233,7 +185,7 @@ class Records(LineDecoder):
                     call = read_call(text_of(event.name), bytes(event.args), call_id=call_id, cwd=self._cwd)
                     yield self.called(call_id, call)
             case "tool.result":
-                result = event.result or _Result()
+                result = event.result or Result()
                 yield from self._ended(event.tool_call_id, result.output, failed=result.is_error is True)
             case "step.begin" | "step.end":
                 pass
@@ -257,7 +209,7 @@ class Records(LineDecoder):
         else:
             yield read_result(call, text, call_id=call_id, failed=failed)
 
-    def _approval(self, told: _Approval) -> Iterator[Made]:
+    def _approval(self, told: Approval) -> Iterator[Made]:
         """Why a person refused a call, in their words."""
         feedback = text_of(told.result.feedback)
         if feedback.strip() and told.result.decision == "rejected" and self.is_new(f"refusal {told.tool_call_id}"):
