@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -98,14 +98,45 @@ def read_head(
     return ""
 
 
-def read_tail(path: Path, learn: Callable[[bytes], None], *, size: int, reading: Reading = READING) -> int:
-    """Hand the last whole lines to `learn`; returns where the last one ends. Raises `OSError` or `RolloutError`."""
+def read_tail(
+    path: Path,
+    learn: Callable[[bytes], None],
+    *,
+    size: int,
+    telling: tuple[bytes, ...] | None = None,
+    timed: bytes = b'"timestamp"',
+    reading: Reading = READING,
+) -> int:
+    """Hand the last whole lines to `learn`; returns where the last one ends. Raises `OSError` or `RolloutError`.
+
+    With `telling` only those that hold one of these words, and from the last line on that holds `timed`: decoding them
+    all would take longer than all else that registering a session takes.
+    """
     start = max(size - reading.tail_window_bytes, 0)
     with open_stored(path, reading=reading) as file:
         file.seek(start)
         window = file.read(size - start)
     end = window.rfind(b"\n") + 1
     # Of a line that begins ahead of the window there is only a part.
-    for line in window[:end].splitlines()[1 if start else 0 :]:
+    first = window.find(b"\n") + 1 if start else 0
+    last = first if telling is None else window.rfind(b"\n", first, max(window.rfind(timed, first, end), first)) + 1
+    last = max(last, first)
+    for line in lines_with(telling or (), window[first:last]):
+        learn(line)
+    for line in window[last:end].splitlines():
         learn(line)
     return start + end
+
+
+def lines_with(words: tuple[bytes, ...], text: bytes) -> Iterator[bytes]:
+    """The lines of `text` that hold one of the words, in their order; the others are not looked at one by one."""
+    starts: set[int] = set()
+    for word in words:
+        found = text.find(word)
+        while found >= 0:
+            starts.add(text.rfind(b"\n", 0, found) + 1)
+            end = text.find(b"\n", found)
+            found = text.find(word, end) if end >= 0 else -1
+    for start in sorted(starts):
+        end = text.find(b"\n", start)
+        yield text[start : end if end >= 0 else len(text)]

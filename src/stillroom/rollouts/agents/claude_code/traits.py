@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.agents.ends import read_tail as read_last_lines
 from stillroom.rollouts.timestamps import parse_timestamp
 
 # How the client names the ways to start it. A way that is not here is taken as it is, and nobody's memory is fed by it.
@@ -18,8 +17,7 @@ _SOURCES = {"cli": "cli", "claude-vscode": "vscode", "claude-desktop": "vscode"}
 _HEADLESS = "sdk-"
 # Names of sessions, the user's own first. A `summary` names another session more often than its own.
 _TITLES = ("custom-title", "ai-title")
-_TITLED = re.compile(rb'\{"type": ?"(?:custom|ai)-title"')
-_TIMESTAMP = b'"timestamp"'
+_TITLED = b'-title"'
 
 
 class _Line(msgspec.Struct, rename="camel"):
@@ -96,19 +94,8 @@ def read_tail(path: Path, *, size: int, reading: Reading = READING) -> tuple[Tra
 
     However much was appended, a window is enough: the client repeats its titles.
     """
-    start = max(size - reading.tail_window_bytes, 0)
-    with open_stored(path, reading=reading) as file:
-        file.seek(start)
-        window = file.read(size - start)
-    end = window.rfind(b"\n") + 1
-    # Of a line that begins ahead of the window there is only a part.
-    lines = window[:end].splitlines()[1 if start else 0 :]
-    last = next((number for number in reversed(range(len(lines))) if _TIMESTAMP in lines[number]), 0)
     traits = Traits(from_start=False)
-    for number, line in enumerate(lines):
-        if number >= last or _TITLED.match(line):
-            traits.learn(line)
-    return traits, start + end
+    return traits, read_last_lines(path, traits.learn, size=size, telling=(_TITLED,), reading=reading)
 
 
 def _text(value: Any) -> str | None:

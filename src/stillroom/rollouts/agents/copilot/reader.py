@@ -14,12 +14,10 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.copilot.records import Records
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import read_head, read_small, read_tail
+from stillroom.rollouts.agents.ends import lines_with, read_head, read_small, read_tail
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
-from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.found import Discovery, Found
-from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import preview_text
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream, open_stream
@@ -57,6 +55,8 @@ class _Event(msgspec.Struct, rename="camel"):
 
 
 _event = msgspec.json.Decoder(_Event)
+# Beside the times of the first and the last event, all that is learned stands in these.
+_TELLING = (b'"session.start"', b'"session.resume"', b'"system.message"')
 
 
 @dataclass(slots=True)
@@ -122,9 +122,10 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     traits = _Traits()
     records = Records(ReadStats(), reading=reading)
     # What the model is told stands behind the first prompt, where a look for that would end.
-    _learn_head(path, traits, max_line_bytes, reading)
+    for line in lines_with(_TELLING, read_small(path, max_bytes=reading.head_bytes)):
+        traits.learn(line)
     preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
-    offset = read_tail(path, traits.learn, size=file.size, reading=reading)
+    offset = read_tail(path, traits.learn, size=file.size, telling=_TELLING, reading=reading)
     if _ID.fullmatch(traits.session_id) is None:
         raise RolloutError(f"`{path}` can't be used: it has no `session.start` event")
     created = traits.first_ms or file.mtime_ns // 1_000_000
@@ -143,16 +144,6 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
         cli_version=traits.version or None,
     )
     return Found(thread, file.stamp(offset))
-
-
-def _learn_head(path: Path, traits: _Traits, max_line_bytes: int, reading: Reading) -> None:
-    stats = ReadStats()
-    with open_stored(path, reading=reading) as file:
-        for lines in read_batches(
-            file, stats, max_line_bytes=max_line_bytes, stop_after_bytes=reading.head_bytes, reading=reading
-        ):
-            for line in lines:
-                traits.learn(line)
 
 
 def _cwd(path: Path) -> str:

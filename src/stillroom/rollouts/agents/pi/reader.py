@@ -117,7 +117,7 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     is_agent = _is_sub_agent(path)
     records = Records(ReadStats(), of_agent=is_agent, reading=reading)
     preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
-    offset = read_tail(path, traits.learn, size=file.size, reading=reading)
+    offset = read_tail(path, traits.learn, size=file.size, telling=(b'"session_info"',), reading=reading)
     if _ID.fullmatch(traits.session_id) is None:
         raise RolloutError(f"`{path}` can't be used: it has no header")
     created = traits.first_ms or file.mtime_ns // 1_000_000

@@ -134,7 +134,7 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     traits = _Traits()
     records = Records(ReadStats(), of_agent=is_agent, reading=reading)
     preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
-    offset = read_tail(path, traits.learn, size=file.size, reading=reading)
+    offset = read_tail(path, traits.learn, size=file.size, telling=(b"custom_title",), reading=reading)
     if not traits.some:
         raise RolloutError(f"`{path}` can't be used: it has no complete record")
     described = read_description(path.with_suffix(".meta.json"), _Described) if is_agent else _Described()
