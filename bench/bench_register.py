@@ -3,11 +3,11 @@
     python bench/bench_register.py                    # a minute or two, 3 GB of disk
     python bench/bench_register.py --files 500 --megabytes 300
 
-The files are recorded sessions of the tests, each with an id of its own and its middle repeated to size (20 kB to 8 MB).
-`cold` starts with an empty state database, `unchanged` looks again; the files were just written, so the system still has
-them in memory. Each is a process of its own, and `peak` is all that it ever took, Python included. The loop by hand
-decodes every line of one file in ten with `json.loads`, keeps what a list of sessions needs, and stores it; its time is
-told for all.
+The files are recorded sessions of the tests, each with an id of its own and its middle repeated to size (20 kB to 8
+MB). `cold` starts with an empty state database, `unchanged` looks again; the files were just written, so the system
+still has them in memory. Each is a process of its own, and `peak` is all that it ever took, Python included. The loop
+by hand decodes every line of one file in ten with `json.loads`, keeps what a list of sessions needs, and stores it; its
+time is told for all.
 """
 
 from __future__ import annotations

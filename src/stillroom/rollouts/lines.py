@@ -21,6 +21,8 @@ else:
     from backports import zstd
 
 BOM = b"\xef\xbb\xbf"
+# A named pipe may stand here since the folder was listed: opening it, or reading from it, would block for ever.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 BROKEN_ARCHIVE = (zstd.ZstdError, EOFError)
 
 
@@ -37,9 +39,11 @@ def open_stored(path: Path, *, reading: Reading = READING) -> BinaryIO:
 
     A link to a rollout is followed.
     """
-    path = stored_path(path)
-    # A named pipe may stand here since the folder was listed: opening it, or reading from it, would block for ever.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        descriptor = os.open(path, _READ)
+    except FileNotFoundError:
+        path = stored_path(path)
+        descriptor = os.open(path, _READ)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise RolloutError(f"`{path}` is no ordinary file")

@@ -69,6 +69,9 @@ def read_tail(
                 end += len(file.readline(reading.tail_window_bytes)) - 1
             else:
                 file.seek(end)
+            if (quick := _quick(file.read(reading.tail_window_bytes + 1), end, reading)) is not None:
+                return quick
+            file.seek(end)
         start = end
         for lines in read_batches(file, stats, max_line_bytes=max_line_bytes, wanted=_is_meta, reading=reading):
             begin = end
@@ -85,6 +88,14 @@ def read_tail(
     tail.last_ms = _time(timed)
     tail.offset = end if news is None else news
     return tail
+
+
+def _quick(window: bytes, start: int, reading: Reading) -> Tail | None:
+    """The tail, where the rest of the file is one window in which no `session_meta` line stands, as in most."""
+    last = window.rfind(b"\n" + _TIMESTAMP)
+    if last < 0 or len(window) > reading.tail_window_bytes or _META in window:
+        return None
+    return Tail(last_ms=_time(window[last + 1 : last + _START_BYTES]), offset=start + window.rfind(b"\n") + 1)
 
 
 def _start(size: int, stamp: FileStamp | None, reading: Reading) -> int:

@@ -170,7 +170,9 @@ def _look(file: File, home: Path, projects: dict[Path, Project], max_line_bytes:
         records = Records(ReadStats(), of_agent=is_agent, reading=reading)
         preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
         first = traits.first_ms
-        offset = read_tail(path, traits.learn, size=file.size, telling=(b'"$set"', b'"summary"'), reading=reading)
+        offset = read_tail(
+            path, traits.learn, size=file.size, telling=(b'"summary"', b'"directories"'), reading=reading
+        )
         traits.first_ms = first or traits.first_ms
     if _ID.fullmatch(traits.session_id) is None:
         raise RolloutError(f"`{path}` can't be used: it has no header")
