@@ -17,14 +17,18 @@ import uuid
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import msgspec
+
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import RedactionStyle, default_home
 from stillroom.recording.lines import encoded, item_payload, line, meta_payload, usage_payload, whole_text
 from stillroom.recording.names import check_thread_id, file_id, find_rollouts, new_thread_id, rollout_path
 from stillroom.recording.rollout_file import RolloutFile, last_total
 from stillroom.rollouts.agents import made
+from stillroom.rollouts.item import Item
 from stillroom.rollouts.meta import Git
 from stillroom.rollouts.redact import redact as redact_text
+from stillroom.rollouts.speech import Message, speeches
 from stillroom.spending import Usage
 
 Source = Literal["cli", "vscode", "exec"]
@@ -127,6 +131,14 @@ class Recorder:
     def item(self, payload: dict[str, Any]) -> None:
         """Any `ResponseItem` of OpenAI's Responses API, as it is."""
         self._write("response_item", item_payload(encoded(payload), redact=self._redact))
+
+    def record(self, item: Item) -> None:
+        """What a reader of another agent's sessions made of a record."""
+        if self._parent and item.role == "user":
+            for _, text in speeches(msgspec.json.decode(item.raw, type=Message)):
+                self.user(text)
+        else:
+            self._write("response_item", item_payload(item.raw, redact=self._redact))
 
     def usage(self, usage: Usage) -> None:
         """What a request to the model used."""

@@ -61,10 +61,11 @@ class BudgetHooks(RunHooks[Any]):
         request.sent()
         with request:
             reported = read_usage(response.raw_usage)
-            request.charge(_usage(response), units=reported and reported.units)
+            request.charge(usage_of(response), units=reported and reported.units)
 
 
-def _usage(response: ModelResponse) -> Usage:
+def usage_of(response: ModelResponse) -> Usage:
+    """What one request used, as the SDK counted it."""
     counted = response.usage
     return Usage(
         input_tokens=counted.input_tokens,

@@ -63,7 +63,7 @@ class BudgetModel(WrapperModel):
             messages = self._reminded(messages, request.reminder)
             response = await super().request(messages, model_settings, model_request_parameters)
             request.sent()
-            request.charge(_usage(response.usage))
+            request.charge(usage_of(response.usage))
         return response
 
     @asynccontextmanager
@@ -90,9 +90,9 @@ class BudgetModel(WrapperModel):
                 try:
                     yield stream
                 except BaseException:
-                    request.charge_failed(_usage(stream.usage))
+                    request.charge_failed(usage_of(stream.usage))
                     raise
-            request.charge(_usage(stream.usage))
+            request.charge(usage_of(stream.usage))
 
     async def compact_messages(
         self, request_context: ModelRequestContext, *, instructions: str | None = None
@@ -104,7 +104,7 @@ class BudgetModel(WrapperModel):
         with request:
             response = await super().compact_messages(request_context, instructions=instructions)
             request.session.rearm_reminder()
-            request.charge(_usage(response.usage))
+            request.charge(usage_of(response.usage))
         return response
 
     def _reminded(self, messages: list[ModelMessage], reminder: Reminder | None) -> list[ModelMessage]:
@@ -117,7 +117,8 @@ class BudgetModel(WrapperModel):
         return [*messages[:-1], replace(last, parts=[*last.parts, part])]
 
 
-def _usage(counted: RequestUsage) -> Usage:
+def usage_of(counted: RequestUsage) -> Usage:
+    """What one request used, as Pydantic AI counted it."""
     return Usage(
         input_tokens=counted.input_tokens,
         cached_input_tokens=counted.cache_read_tokens,
