@@ -37,7 +37,7 @@ slow: $(READY)  ## the tests that take longer: kill at every step, many processe
 	@$(BIN)/python -m pytest -m slow
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 tests/rollouts
 
-adapters:  ## the budget in real agent frameworks, in an environment of its own
+adapters:  ## the budget and the recorder in real agent frameworks, in an environment of their own
 ifdef UV
 	@uv venv --quiet --clear --python $(PYTHON) $(FRAMEWORKS)
 	@uv pip install --quiet --python $(FRAMEWORKS)/bin/python --editable . --group dev --group adapters
@@ -46,7 +46,7 @@ else
 	@$(FRAMEWORKS)/bin/python -m pip install --quiet --upgrade pip uv  # pip takes minutes over so many packages
 	@$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --editable . --group dev --group adapters
 endif
-	@$(FRAMEWORKS)/bin/python -m pytest tests/budget/adapters -rs -m 'not interop'
+	@$(FRAMEWORKS)/bin/python -m pytest tests/budget/adapters tests/recording/adapters -rs -m 'not interop'
 
 interop: $(READY)  ## the tests against real clients from npm, and a real llama.cpp
 ifdef UV

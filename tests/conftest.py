@@ -49,6 +49,7 @@ WHOLE = (
     "models/test_agent_model.py",
     "models/test_allowance.py",
     "pipeline",
+    "recording/adapters",
     "service",
     "undoing/test_forgetting.py",
 )
