@@ -15,7 +15,10 @@ import msgspec
 from stillroom.rollouts.agents.aider.chats import PIECE_BYTES, started_at
 
 Kind = Literal["user", "assistant", "client"]
+_MARKS = b"#>"
 _END = b'"}\n'
+# Of one message; it is written in pieces of about this size.
+_HELD_BYTES = 128 * 1024
 
 
 class _Talk:
@@ -30,6 +33,8 @@ class _Talk:
 
     def next(self, line: bytes) -> tuple[Kind, bytes, bool]:
         """Whose line it is, without its marks, and whether a message begins with it."""
+        if self.kind == "assistant" and line[0] not in _MARKS:
+            return "assistant", line, False
         ends = line.endswith(b"  ")
         before, self.kind = self.kind, "assistant"
         if self.goes_on and before == "client":
@@ -54,28 +59,33 @@ def lines(file: BinaryIO) -> Generator[bytes, None, None]:
 
 def _lines(file: BinaryIO) -> Generator[bytes, None, None]:
     talk = _Talk()
+    held: list[bytes] = []  # of a message: its lines are written together, as each call costs more than a line
+    size = 0
     open_ = inside = False
     while piece := file.readline(PIECE_BYTES):
-        text = piece.rstrip(b"\r\n")
         if inside:  # a line so long that it comes in several pieces
-            yield _escaped(text)
-        elif piece[-1] == 10 and not text.strip():
+            held.append(piece.rstrip(b"\r\n"))
+        elif piece[-1] == 10 and piece.isspace():
             talk.blank = True
-        elif talk.blank and started_at(piece) is not None:
+        elif talk.blank and piece[0] == 35 and started_at(piece) is not None:
             break
         else:
-            kind, text, begins = talk.next(text)
+            kind, text, begins = talk.next(piece.rstrip(b"\r\n"))
             if begins:
-                yield (_END if open_ else b"") + b'{"kind":"%s","text":"' % kind.encode()
-                open_ = True
+                yield _escaped(held) + (_END if open_ else b"") + b'{"kind":"%s","text":"' % kind.encode()
+                held, size, open_ = [text], 0, True
             else:
-                yield b"\\n\\n" if talk.blank and kind == "assistant" else b"\\n"
-            yield _escaped(text)
+                held += (b"\n\n" if talk.blank and kind == "assistant" else b"\n", text)
             talk.blank = False
         inside = piece[-1] != 10
+        size += len(piece)
+        if size > _HELD_BYTES:
+            yield _escaped(held)
+            held, size = [], 0
+    yield _escaped(held)
     if open_:
         yield _END
 
 
-def _escaped(text: bytes) -> bytes:
-    return msgspec.json.encode(text.decode("utf-8", "replace"))[1:-1]
+def _escaped(pieces: list[bytes]) -> bytes:
+    return msgspec.json.encode(b"".join(pieces).decode("utf-8", "replace"))[1:-1]

@@ -7,6 +7,7 @@ a chat, only what stands in it was typed.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -33,16 +34,13 @@ class _Prompt(NamedTuple):
 class Inputs:
     """The prompts of a chat, in their order; false if there are none, and then nothing can be said of the chat."""
 
-    def __init__(self, prompts: tuple[_Prompt, ...] = ()) -> None:
-        self._times = [prompt.time_ms for prompt in prompts]
-        self._typed: dict[int, list[int]] = {}
-        self._last = 0
-        for prompt in prompts:
-            for line in prompt.lines:
-                self._typed.setdefault(line, []).append(prompt.time_ms)
+    def __init__(self, prompts: Sequence[_Prompt] = ()) -> None:
+        self._prompts = prompts
+        self._next = 0
+        self._typed: frozenset[int] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._times)
+        return bool(self._prompts)
 
     def typed_at(self, text: str) -> int | None:
         """When `text`, of which each line may be a prompt, was typed in milliseconds; None: it was not.
@@ -50,15 +48,20 @@ class Inputs:
         To be asked in the order of the chat.
         """
         lines = _hashes(text.split("\n"))
-        if not lines or any(line not in self._typed for line in lines):
+        if not lines or not self._prompts:
             return None
-        self._last = next((time for time in self._typed[lines[0]] if time >= self._last), self._typed[lines[0]][-1])
-        return self._last
+        for number in range(self._next, len(self._prompts)):
+            if self._prompts[number].lines == lines:
+                self._next = number
+                return self._prompts[number].time_ms
+        if self._typed is None:
+            self._typed = frozenset(line for prompt in self._prompts for line in prompt.lines)
+        return self._prompts[self._next].time_ms if self._typed.issuperset(lines) else None
 
     def last_before(self, time_ms: int) -> int | None:
         """When the last prompt before that time was typed."""
-        before = bisect_left(self._times, time_ms)
-        return self._times[before - 1] if before else None
+        before = bisect_left(self._prompts, time_ms, key=_time_of)
+        return self._prompts[before - 1].time_ms if before else None
 
 
 def inputs_since(history: Path, started_ms: int) -> Inputs:
@@ -69,7 +72,7 @@ def inputs_since(history: Path, started_ms: int) -> Inputs:
         prompts = _read(path, status.st_size, status.st_mtime_ns)
     except (OSError, RolloutError):
         return Inputs()
-    first = bisect_left(prompts, started_ms, key=lambda prompt: prompt.time_ms)
+    first = bisect_left(prompts, started_ms, key=_time_of)
     return Inputs(prompts[first : first + _MAX_PROMPTS_OF_CHAT])
 
 
@@ -90,6 +93,10 @@ def _read(path: Path, size: int, mtime_ns: int) -> tuple[_Prompt, ...]:
                 time, typed = parse_local_time(text[2:].strip()), []
     _add(prompts, time, typed)
     return tuple(sorted(prompts))
+
+
+def _time_of(prompt: _Prompt) -> int:
+    return prompt.time_ms
 
 
 def _add(prompts: list[_Prompt], time: int | None, typed: list[str]) -> None:
