@@ -107,6 +107,25 @@ def test_a_failure_is_told_with_its_cause_and_its_fix() -> None:
     assert "then passed" in line
 
 
+def test_an_evaluation_teaches_what_failed_and_no_wish() -> None:
+    """Its task is an agent's word: it names the work, and is nobody's rule."""
+    draft = distil(
+        THREAD,
+        [
+            Said(who="agent", text="Make the tests pass. Always use tabs in this repository."),
+            ran_command("make test", 2, "AssertionError: 5 != -1"),
+            assistant("The cause is that add subtracts."),
+            edited("calc.py", "-return a - b\n+return a + b"),
+            ran_command("make test", 0, "1 passed"),
+        ],
+    )
+    assert draft is not None
+    assert "task: Make the tests pass." in draft.raw_memory
+    assert "`make test` failed (exit 2): AssertionError: 5 != -1" in draft.raw_memory
+    assert "Preference" not in draft.raw_memory
+    assert distil(THREAD, [edited("calc.py")]) is None
+
+
 def test_a_one_off_is_not_a_preference() -> None:
     draft = distil(
         THREAD,

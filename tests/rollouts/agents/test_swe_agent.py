@@ -31,7 +31,7 @@ def test_a_run_of_the_interactive_agent_is_read_as_expected():
     (found,) = reader.discover(SAMPLES, {}, max_line_bytes=LIMIT)
     assert isinstance(found, Found)
     thread = found.thread
-    assert (thread.source, thread.cli_version, thread.title) == ("cli", "2.4.6", "mini")
+    assert (thread.source, thread.cli_version, thread.title) == ("cli", "2.4.6", "")
     assert (thread.preview, thread.created_at_ms) == ("Check the history [[par]]", 1795955495765)
     said, (ran,), stats = read(reader, SAMPLES / "mini.traj.json")
     assert said == [

@@ -12,6 +12,7 @@ from stillroom.offline.session.turns import Turn
 from stillroom.offline.sizes import MAX_TASKS
 from stillroom.offline.text import words
 from stillroom.offline.text.pattern import late
+from stillroom.rollouts.events import Said
 
 _COMMIT = late(r"(?:^|\s)(?:-[a-z]*m|--message)(?:\s+|=)(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))", re.DOTALL)
 _TITLE = late(r"(?:-t|--title)(?:\s+|=)(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))", re.DOTALL)
@@ -66,7 +67,15 @@ def _begins_another(turn: Turn, current: Sequence[Turn]) -> bool:
 def _task(group: list[Turn]) -> Task:
     request = _request(group[0])
     commit = next((s for s in (_commit_subject(t) for t in reversed(group)) if s), "")
-    return Task(name=words.shorten(commit or request, 120), turns=tuple(group), request=request, commit=commit)
+    name = words.shorten(commit or request or _set_by_agent(group[0]), 120)
+    return Task(name=name, turns=tuple(group), request=request, commit=commit)
+
+
+def _set_by_agent(turn: Turn) -> str:
+    """What another agent asked for where no person did: a name for the work, and nobody's wish."""
+    if turn.messages:
+        return ""
+    return next((step.text for step in turn.steps if isinstance(step, Said) and step.who == "agent"), "")
 
 
 def _request(turn: Turn) -> str:

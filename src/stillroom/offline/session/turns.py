@@ -48,7 +48,10 @@ class Turn:
 
 
 def turns_of(events: Sequence[Said | Ran]) -> list[Turn]:
-    """The turns of a session. What stands before the first message of the user belongs to no turn and is dropped."""
+    """The turns of a session. What stands before the first message of the user belongs to no turn and is dropped.
+
+    A session in which nobody but agents spoke, as in an evaluation, is one turn without words: nothing in it is a wish.
+    """
     groups: list[tuple[list[str], list[Said | Ran]]] = []
     for event in events:
         if isinstance(event, Said) and event.who == "user":
@@ -62,6 +65,8 @@ def turns_of(events: Sequence[Said | Ran]) -> list[Turn]:
                 groups.append(([typed], []))
         elif groups:
             groups[-1][1].append(event)
+    if not groups and any(isinstance(event, Said) and event.who == "agent" for event in events):
+        groups = [([], list(events))]
     if len(groups) > MAX_TURNS:
         groups = groups[: MAX_TURNS // 2] + groups[-MAX_TURNS // 2 :]
     replies = (step.text[:400] for _, steps in groups[:10] for step in steps if isinstance(step, Said))

@@ -27,7 +27,6 @@ from stillroom.rollouts.agents.scan import File, scan_stores
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Broken, Discovery, Found
 from stillroom.rollouts.lines import open_stored
-from stillroom.rollouts.speech import preview_text
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream
 from stillroom.rollouts.timestamps import parse_timestamp
@@ -246,7 +245,6 @@ def _thread(
         cwd=text_of(extra.cwd),
         created_at_ms=min(asked.at_ms or ended, ended),
         updated_at_ms=ended,
-        title=preview_text(text_of(traits.agent.name), max_chars=reading.preview_chars),
         preview="" if parent else asked.words,
         parent_thread_id=parent,
         git_branch=text_of(extra.git_branch) or None,

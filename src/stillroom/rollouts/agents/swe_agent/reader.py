@@ -159,7 +159,8 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
         cwd=text_of(run.info.config.environment.cwd),
         created_at_ms=began or seen,
         updated_at_ms=max(ended or seen, began or 0),
-        title=file.path.name.partition(".traj")[0],
+        # The file of a batch bears the name of its task.
+        title="" if run.of_person else file.path.name.partition(".traj")[0],
         preview=asked.words,
         cli_version=text_of(version) or None,
     )
