@@ -227,6 +227,14 @@ def test_sessions_of_the_predecessor_are_read_with_what_was_compacted(tmp_path: 
     assert read(reader, path)[2].bad_lines == 1
 
 
+def test_a_wire_that_was_put_elsewhere_is_a_session_of_its_own(tmp_path: Path):
+    path = put(tmp_path, typed(1, "A.")).rename(tmp_path / "mine.jsonl")
+    (found,) = reader.discover(path, {}, max_line_bytes=LIMIT)
+    assert isinstance(found, Found)
+    assert (found.thread.thread_id, found.thread.source) == ("mine", "cli")
+    assert read(reader, path)[0] == [("user", "A.")]
+
+
 def test_a_file_without_a_record_is_told(tmp_path: Path):
     put(tmp_path).write_text('{"odd":1}\n', encoding="utf-8")
     assert [type(each) for each in reader.discover(tmp_path, {}, max_line_bytes=LIMIT)] == [Broken]

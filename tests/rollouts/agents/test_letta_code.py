@@ -115,6 +115,12 @@ def test_what_another_agents_helper_was_asked_is_not_the_users_word(tmp_path: Pa
     assert thread.source == '{"subagent":"other"}'
 
 
+def test_a_file_of_messages_alone_tells_whose_it_is(tmp_path: Path):
+    path = put(tmp_path, message(1, "user", "A.", metadata={"agent_id": "agent-2", "conversation_id": "conv-7"}))
+    path.with_name("conversation.json").unlink()
+    assert found(path).thread.thread_id == "agent-2:conv-7"
+
+
 def test_a_conversation_of_nobody_is_told(tmp_path: Path):
     put(tmp_path, message(1, "user", "A.")).with_name("conversation.json").unlink()
     assert [type(each) for each in reader.discover(tmp_path, {}, max_line_bytes=LIMIT)] == [Broken]

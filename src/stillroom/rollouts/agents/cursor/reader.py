@@ -94,7 +94,7 @@ def _is_sub_agent(path: Path) -> bool:
 
 
 def _session(path: Path) -> str:
-    return path.parents[1].name if _is_sub_agent(path) else path.stem
+    return path.parent.parent.name if _is_sub_agent(path) else path.stem
 
 
 def _project(path: Path) -> Path:

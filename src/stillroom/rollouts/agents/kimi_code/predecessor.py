@@ -166,7 +166,7 @@ def _files(path: Path) -> list[Path]:
 
 def _cwd(path: Path) -> str:
     """The folder whose hash the session's folder is named by."""
-    listed = read_description(path.parents[3] / "kimi.json", _Folders, max_bytes=_MAX_FOLDERS_BYTES)
+    listed = read_description(path.parent.parent.parent.parent / "kimi.json", _Folders, max_bytes=_MAX_FOLDERS_BYTES)
     names = (text_of(each.path) for each in listed.work_dirs)
-    hashed = path.parents[1].name.rpartition("_")[2]
+    hashed = path.parent.parent.name.rpartition("_")[2]
     return next((name for name in names if hashlib.md5(name.encode(), usedforsecurity=False).hexdigest() == hashed), "")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,6 +31,12 @@ _MAIN = "main"
 _NAME = re.compile(r"[\w.-]{1,120}", re.ASCII)
 # It tells of every agent of the session.
 _MAX_STATE_BYTES = 1024 * 1024
+
+
+class _Place(NamedTuple):
+    folder: Path
+    session: str
+    agent: str
 
 
 class _Labels(msgspec.Struct, rename="camel"):
@@ -91,9 +97,7 @@ def discover(
     home: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
 ) -> Iterator[Discovery]:
     """Look at every session and sub-agent under `home`, oldest first."""
-    paths = home.absolute().glob("sessions/*/*/agents/*/wire.jsonl")
-    older = home.absolute().glob(f"sessions/*/*/{predecessor.NAME}")
-    yield from scan([*paths, *older], known, lambda file: _look(file, max_line_bytes, reading))
+    yield from scan(_files(home.absolute()), known, lambda file: _look(file, max_line_bytes, reading))
 
 
 def open_items(
@@ -116,7 +120,7 @@ def open_items(
             raise RolloutError(f"`{path}` can't be read: {error.strerror}") from error
     records = Records(
         ReadStats(),
-        of_agent=path.parent.name != _MAIN,
+        of_agent=_place(path).agent != _MAIN,
         cwd=text_of(state.cwd) or None,
         superseded=marks.undone,
         forks=marks.forks if _origin_is_there(path, state) else 0,
@@ -125,12 +129,28 @@ def open_items(
     return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
 
 
+def _files(home: Path) -> Iterator[Path]:
+    if home.is_file():
+        yield home
+    yield from home.glob("sessions/*/*/agents/*/wire.jsonl")
+    yield from home.glob(f"sessions/*/*/{predecessor.NAME}")
+
+
+def _place(path: Path) -> _Place:
+    """Whose wire it is. One that lies somewhere else is a session's, named as the file."""
+    agent = path.parent
+    if agent.parent.name != "agents":
+        return _Place(path.parent, path.stem, _MAIN)
+    session = agent.parent.parent
+    return _Place(session, session.name, agent.name)
+
+
 def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     path = file.path
     if path.name == predecessor.NAME:
         thread = predecessor.thread_of(AGENT, file, max_line_bytes=max_line_bytes, reading=reading)
         return Found(thread, file.stamp(0))
-    session, agent_id = path.parents[2].name, path.parent.name
+    _, session, agent_id = _place(path)
     if _NAME.fullmatch(session) is None or _NAME.fullmatch(agent_id) is None:
         raise RolloutError(f"`{path}` can't be used: its folders are no ids")
     is_agent = agent_id != _MAIN
@@ -166,15 +186,15 @@ def _thread_id(session: str, agent: str) -> str:
 
 
 def _state(path: Path) -> _State:
-    return read_description(path.parents[2] / "state.json", _State, max_bytes=_MAX_STATE_BYTES)
+    return read_description(_place(path).folder / "state.json", _State, max_bytes=_MAX_STATE_BYTES)
 
 
 def _origin_is_there(path: Path, state: _State) -> bool:
     """Whether the wire that this one is a copy of up to its mark can still be read."""
-    origin = text_of(state.forked_from)
-    if _NAME.fullmatch(origin) is None or origin == path.parents[2].name:
+    origin, (folder, session, agent) = text_of(state.forked_from), _place(path)
+    if _NAME.fullmatch(origin) is None or origin == session:
         return False
-    return (path.parents[3] / origin / "agents" / path.parent.name / path.name).is_file()
+    return (folder.parent / origin / "agents" / agent / path.name).is_file()
 
 
 def _time(value: Any) -> int | None:

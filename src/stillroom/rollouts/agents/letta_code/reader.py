@@ -51,6 +51,8 @@ class _Agent(msgspec.Struct):
 class _Traits:
     """What the lines at both ends tell."""
 
+    agent_id: str = ""
+    conversation_id: str = ""
     cwd: str = ""
     branch: str = ""
     version: str = ""
@@ -63,6 +65,9 @@ class _Traits:
             read = line_of(line)
         except UNREADABLE:
             return
+        if read.metadata is not None and not self.agent_id:
+            self.agent_id = text_of(read.metadata.agent_id)
+            self.conversation_id = text_of(read.metadata.conversation_id)
         self.last_ms = time_of_line(read)
         self.first_ms = self.first_ms or self.last_ms
         place = place_of(read)
@@ -94,14 +99,15 @@ def _files(home: Path) -> Iterator[Path]:
 def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     path = file.path
     told = _conversation(path)
-    agent_id, conversation_id = text_of(told.agent_id), text_of(told.id)
-    if _ID.fullmatch(agent_id) is None or _ID.fullmatch(conversation_id) is None:
-        raise RolloutError(f"`{path}` can't be used: no `conversation.json` beside it says whose it is")
     is_agent = _is_sub_agent(path, told)
     traits = _Traits()
     records = Records(ReadStats(), of_agent=is_agent, reading=reading)
     preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
     offset = read_tail(path, traits.learn, size=file.size, reading=reading)
+    agent_id = text_of(told.agent_id) or traits.agent_id
+    conversation_id = text_of(told.id) or traits.conversation_id
+    if _ID.fullmatch(agent_id) is None or _ID.fullmatch(conversation_id) is None:
+        raise RolloutError(f"`{path}` can't be used: neither its messages nor `conversation.json` say whose it is")
     began = time_of(read_description(path.with_name("manifest.json"), _Manifest).created_at)
     created = began or traits.first_ms or file.mtime_ns // 1_000_000
     thread = Thread(
@@ -137,5 +143,5 @@ def _is_used(path: Path) -> bool:
 def _is_sub_agent(path: Path, told: _Conversation) -> bool:
     """Whether the conversation is one of an agent that another agent made for a task."""
     name = base64.urlsafe_b64encode(text_of(told.agent_id)[:200].encode("utf-8", "replace")).decode().rstrip("=")
-    agent = path.parents[2] / "agents" / f"{name}.json"
+    agent = path.parent.parent.parent / "agents" / f"{name}.json"
     return _SUB_AGENT in read_description(agent, _Agent, max_bytes=_MAX_DESCRIPTION_BYTES).tags

@@ -26,6 +26,8 @@ _BRANCH = re.compile(r"^- \*\*Git repository\*\*: Yes \(branch: ([^)\n]{1,200})\
 
 class _Metadata(msgspec.Struct):
     created_at: Any = None
+    agent_id: Any = None
+    conversation_id: Any = None
     compaction: Any = None
 
 

@@ -72,7 +72,7 @@ def _origin(path: Path) -> Path | None:
     named = re.split(r"[/\\]", text_of(header.parent_session) or text_of(header.branched_from))[-1]
     if NAME.fullmatch(named) is None or named == path.name:
         return None
-    places = [path.with_name(named), *path.parents[1].glob(f"*/{named}")]
+    places = [path.with_name(named), *path.parent.parent.glob(f"*/{named}")]
     return next((place for place in places if place.is_file()), None)
 
 
