@@ -86,11 +86,12 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
             message("assistant", [{"type": "thinking", "thinking": "hm"}, *text("Done.")], 6),
             call(7, "submit_and_exit", summary="All done."),
             message("telepathy", "x", 8),
+            message("assistant", [{"type": ["odd"]}], 9),
             message("user", "Fix it.", 1),
         ),
     )
     assert said == [("user", "Fix it."), ("user", "And this."), ("assistant", "Done."), ("assistant", "All done.")]
-    assert stats.unknown == {"message/telepathy": 1}
+    assert stats.unknown == {"message/telepathy": 1, "assistant/['odd']": 1}
     assert stats.dropped == {
         "compaction summary": 1,
         "written by the client": 1,

@@ -62,10 +62,11 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
             said("assistant", "Done."),
             said("assistant", "The user wants tabs.", conversationSummary="The user wants tabs."),
             said("telepathy", "x"),
+            {"message": {"role": ["odd"]}},
         ),
     )
     assert spoken == [("user", "Fix it."), ("user", "And this."), ("assistant", "Done.")]
-    assert stats.unknown == {"telepathy": 1}
+    assert stats.unknown == {"telepathy": 1, "": 1}
     assert stats.dropped == {"written by the client": 1, "told elsewhere": 1, "compaction summary": 1}
     assert stats.images == 1
 

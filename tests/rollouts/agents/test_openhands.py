@@ -84,12 +84,13 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
             result(9, "FinishObservation", "All done."),
             action(10, "think", "ThinkAction", thought="Hm."),
             event("Telepathy", 11),
+            {**event("", 12), "kind": ["odd"]},
             message(2, "Fix it."),
         ),
     )
     assert [who for who, _ in said] == ["user", "agent", "assistant", "harness", "assistant", "assistant"]
     assert [text for who, text in said if who != "harness"] == ["Fix it.", "Count.", "Done.", "All done.", "Hm."]
-    assert stats.unknown == {"Telepathy": 1}
+    assert stats.unknown == {"Telepathy": 1, "": 1}
     assert stats.dropped == {"written by the client": 2, "compaction summary": 1, "seen before": 1}
 
 

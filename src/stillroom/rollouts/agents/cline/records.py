@@ -95,7 +95,7 @@ class Records(LineDecoder):
 
     def _made(self, message: _Message) -> Iterator[Made]:
         metadata = message.metadata or _Metadata()
-        if metadata.kind in _SUMMARIES or message.is_summary is True:
+        if text_of(metadata.kind) in _SUMMARIES or message.is_summary is True:
             self.stats.drop("compaction summary")
             return
         content = message.content
@@ -121,7 +121,7 @@ class Records(LineDecoder):
             call_id = text_of(block.id)
             if call_id and self.is_new(f"call {call_id}"):
                 yield from self._call(text_of(block.name), bytes(block.input), call_id)
-        elif block.type not in _PASSED_OVER:
+        elif text_of(block.type) not in _PASSED_OVER:
             self.stats.count_unknown(f"assistant/{block.type}")
 
     def _answer(self, text: str) -> Iterator[Made]:
@@ -155,7 +155,7 @@ class Records(LineDecoder):
                 yield from self._result(call_id, bytes(block.content), failed=block.is_error is True)
         elif block.type == "image":
             self.stats.images += 1
-        elif block.type not in _PASSED_OVER:
+        elif text_of(block.type) not in _PASSED_OVER:
             self.stats.count_unknown(f"user/{block.type}")
 
     def _text(self, text: str) -> Iterator[Made]:

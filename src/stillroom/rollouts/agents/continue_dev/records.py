@@ -63,7 +63,7 @@ class Records(LineDecoder):
         texts = _texts(message.content)
         if isinstance(message.content, list):
             self.stats.images += sum(part.type == "imageUrl" for part in message.content)
-        match message.role:
+        match text_of(message.role):
             case "user":
                 yield from self._prompt(texts)
             case "assistant":
@@ -71,7 +71,7 @@ class Records(LineDecoder):
             case role if role in _PASSED_OVER:
                 self.stats.drop("written by the client" if role == "system" else "told elsewhere")
             case role:
-                self.stats.count_unknown(str(role))
+                self.stats.count_unknown(role)
 
     def _prompt(self, texts: list[str]) -> Iterator[Made]:
         words = [text for text in (without_blocks(text, _SCAFFOLDING) for text in texts) if text.strip()]

@@ -90,7 +90,7 @@ def read_call(tool: str, action: Action, call: ToolCall, *, call_id: str, cwd: s
     if isinstance(action.url, str):
         return web_call(call_id, query=None, url=action.url)
     given = text_of(call.arguments).encode("utf-8", "replace")
-    if action.kind in _SHELLS or not isinstance(action.command, str):
+    if text_of(action.kind) in _SHELLS or not isinstance(action.command, str):
         return function_call(tool, given, call_id)
     return function_call(f"{tool}.{action.command}", _without_command(given), call_id)
 

@@ -98,14 +98,14 @@ class Records(LineDecoder):
 
     def _made(self, event: _Event) -> Iterator[Made]:
         call_id = text_of(event.tool_call_id)
-        match event.kind:
+        match text_of(event.kind):
             case "MessageEvent":
                 yield from self._message(event, event.llm_message or _Message())
             case "ActionEvent":
                 yield from self._action(event, event.action or Action(), call_id)
             case "ObservationEvent":
                 seen = event.observation or Observation()
-                if seen.kind not in _SAYING and seen.kind not in _THINKING:
+                if text_of(seen.kind) not in _SAYING | _THINKING:
                     yield read_result(self.call_of(call_id), seen, call_id=call_id)
             case "AgentErrorEvent":
                 yield output(self.call_of(call_id), call_id, text_of(event.error), ok=False)
@@ -118,7 +118,7 @@ class Records(LineDecoder):
             case kind if kind in _PASSED_OVER:
                 self.stats.drop("written by the client")
             case kind:
-                self.stats.count_unknown(str(kind))
+                self.stats.count_unknown(kind)
 
     def _message(self, event: _Event, message: _Message) -> Iterator[Made]:
         text = joined(message.content)
@@ -141,10 +141,11 @@ class Records(LineDecoder):
     def _action(self, event: _Event, action: Action, call_id: str) -> Iterator[Made]:
         if (thought := joined(event.thought)).strip():
             yield said_by_assistant(thought)
-        if action.kind in _SAYING:
+        kind = text_of(action.kind)
+        if kind in _SAYING:
             if (words := text_of(action.message)).strip():
                 yield said_by_assistant(words)
-        elif action.kind not in _THINKING and call_id and self.is_new(f"call {call_id}"):
+        elif kind not in _THINKING and call_id and self.is_new(f"call {call_id}"):
             call = read_call(text_of(event.tool_name), action, event.tool_call, call_id=call_id, cwd=self._cwd)
             yield self.called(call_id, call)
 
