@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,9 +13,12 @@ from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.decoder import LineDecoder
 from stillroom.rollouts.agents.ends import read_small
+from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.found import Broken, Discovery, Found
 from stillroom.rollouts.lines import BOM, open_stored, read_lines
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream, open_stream
+from stillroom.thread import FileStamp
 
 _SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 D = TypeVar("D", bound=LineDecoder)
@@ -29,6 +32,26 @@ def list_files(root: Path, *, deep: bool = True) -> Iterator[Path]:
         yield root
 
 
+def scan_lists(
+    root: Path, known: Mapping[str, FileStamp], look: Callable[[File], Found | None], *, lacking: str
+) -> Iterator[Discovery]:
+    """What `look` finds in these files, oldest first; None is for a file without a message of the format.
+
+    In a folder that is another program's file, and passed over. One that was named as the root is told.
+    """
+    strangers: set[str] = set()
+
+    def looked(file: File) -> Discovery:
+        if (found := look(file)) is None:
+            strangers.add(str(file.path))
+            return Broken(str(file.path), f"`{file.path}` can't be used: it holds {lacking}")
+        return found
+
+    for discovery in scan(list_files(root), known, looked):
+        if not (isinstance(discovery, Broken) and discovery.path in strangers and root.is_dir()):
+            yield discovery
+
+
 def open_list(
     path: Path, decoder: D, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
 ) -> ItemStream[D]:
@@ -37,7 +60,7 @@ def open_list(
         return open_stream(
             path, decoder, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading
         )
-    file = open_chunks(_elements(path, reading), reading=reading)
+    file = open_chunks(document(path, (), reading), reading=reading)
     stop = sys.maxsize if stop_after_bytes is None else stop_after_bytes
     return ItemStream(file, path, decoder, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading)
 
@@ -45,7 +68,7 @@ def open_list(
 def raw_lines(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> Iterator[bytes]:
     """Each message, or list of them, as it is stored. Raises `OSError` or `RolloutError`."""
     lines = is_lines(path)
-    opened = open_stored(path, reading=reading) if lines else open_chunks(_elements(path, reading), reading=reading)
+    opened = open_stored(path, reading=reading) if lines else open_chunks(document(path, (), reading), reading=reading)
     with opened as file:
         yield from read_lines(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading)
 
@@ -62,9 +85,10 @@ def is_lines(path: Path) -> bool:
     return path.suffix.lower() != ".json" or read_small(path, max_bytes=1024).removeprefix(BOM).lstrip()[:1] == b"{"
 
 
-def _elements(path: Path, reading: Reading) -> Generator[bytes, None, None]:
+def document(path: Path, where: documents.Path, reading: Reading) -> Generator[bytes, None, None]:
+    """The elements of the list in a JSON document, as lines. Raises `OSError` or `RolloutError`."""
     with open_stored(path, reading=reading) as file:
         try:
-            yield from documents.lines(file, (), reading=reading)
+            yield from documents.lines(file, where, reading=reading)
         except RolloutError as error:
             raise RolloutError(f"`{path}` can't be used: {error}") from error

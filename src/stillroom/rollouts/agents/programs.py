@@ -14,11 +14,19 @@ from stillroom.rollouts.agents.scaffolding import without_blocks
 # Of all kinds of parts only these are words; others quote documents, results and thoughts.
 _WORDS = frozenset({"text", "input_text", "output_text", "text-content", "refusal", ""})
 _SCAFFOLDING = r"system[-_]reminder"
-_CODES = ("exit_code", "exitCode", "returncode", "return_code")
 # How tools that run commands tell the code in their text: in a line at either end.
 _CODE = re.compile(r"\[?(?:exit[ _]?code|return[ _]?code)\]?\s?[:=]?\s?(-?\d{1,10})\]?", re.IGNORECASE)
 _COMMAND = re.compile(rb'"arguments":"\s*\{[^{}\[\]]{0,400}?\\"(?:command|cmd)\\"')
 _LINE_CHARS = 80
+
+
+class _Told(msgspec.Struct):
+    """How programs call an exit code."""
+
+    exit_code: Any = None
+    exit_code_camel: Any = msgspec.field(default=None, name="exitCode")
+    return_code: Any = None
+    returncode: Any = None
 
 
 class Content(NamedTuple):
@@ -62,17 +70,17 @@ def returned(call: Made | None, call_id: str, value: Any, *, ok: bool | None) ->
 
 def exit_code_of(value: Any, call: Made | None) -> int | None:
     """The exit code in a tool's result: a field of an object, or a line at either end of a command's output."""
-    if isinstance(value, str) and value.lstrip().startswith("{"):
+    is_object = isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{")
+    if is_object:
         try:
-            value = msgspec.json.decode(value)
+            told = msgspec.json.decode(value, type=_Told) if isinstance(value, str) else msgspec.convert(value, _Told)
         except UNREADABLE:
             return None
-    if isinstance(value, dict):
-        return next((code for name in _CODES if (code := number_of(value.get(name))) is not None), None)
+        return next((code for each in msgspec.structs.astuple(told) if (code := number_of(each)) is not None), None)
     if isinstance(value, str) and _runs_command(call):
         lines = value[:_LINE_CHARS].partition("\n")[0], value[-_LINE_CHARS:].rstrip().rpartition("\n")[2]
-        told = next(filter(None, (_CODE.fullmatch(line.strip()) for line in lines)), None)
-        return int(told[1]) if told else None
+        match = next(filter(None, (_CODE.fullmatch(line.strip()) for line in lines)), None)
+        return int(match[1]) if match else None
     return None
 
 

@@ -30,7 +30,11 @@ def databases(root: Path) -> Iterator[Path]:
     if root.is_file():
         yield root
     elif root.is_dir():
-        yield from (path for path in sorted(root.rglob("*")) if path.suffix.lower() in _SUFFIXES and is_database(path))
+        yield from (path for path in sorted(_named(root)) if is_database(path))
+
+
+def _named(root: Path) -> Iterator[Path]:
+    return (path for path in root.rglob("*") if path.suffix.lower() in _SUFFIXES)
 
 
 def is_database(path: Path) -> bool:

@@ -13,15 +13,14 @@ from pathlib import Path
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.langchain.checkpoints import inside_of, lines, sessions
 from stillroom.rollouts.agents.langchain.records import Records
-from stillroom.rollouts.agents.lists import list_files, open_list
+from stillroom.rollouts.agents.lists import open_list, scan_lists
 from stillroom.rollouts.agents.names import place_of, thread_id
 from stillroom.rollouts.agents.rows import Row, databases, is_database, scan_rows
-from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.agents.scan import File
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.stats import ReadStats
@@ -45,7 +44,9 @@ def discover(
         for path in databases(root):
             yield from scan_rows(path, known, sessions, look)
     if not is_database(root):
-        yield from scan(list_files(root), known, lambda file: _file(file, max_line_bytes, reading))
+        yield from scan_lists(
+            root, known, lambda file: _file(file, max_line_bytes, reading), lacking="no message of LangChain's"
+        )
 
 
 def open_items(
@@ -93,11 +94,11 @@ def _row(path: Path, row: Row, max_line_bytes: int, reading: Reading) -> Thread:
     )
 
 
-def _file(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
+def _file(file: File, max_line_bytes: int, reading: Reading) -> Found | None:
     path = file.path
     preview, understood = _begun(path, max_line_bytes, reading)
     if not understood:
-        raise RolloutError(f"`{path}` can't be used: it holds no message of LangChain's")
+        return None
     at = file.mtime_ns // 1_000_000  # messages have no times
     thread = Thread(
         thread_id=thread_id(path, path.stem),

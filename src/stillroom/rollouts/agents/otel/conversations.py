@@ -19,6 +19,7 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.ends import read_small
+from stillroom.rollouts.agents.lists import document
 from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.otel.records import Records
 from stillroom.rollouts.agents.otel.spans import INPUTS, Span, messages_of, spans_of, weight
@@ -147,7 +148,7 @@ def _entries(path: Path, max_line_bytes: int, reading: Reading, *, start: int = 
     """Each line of the file from `start` on, with its place; of a document, each element of its list."""
     where, stats = _list_in(path), ReadStats()
     if where is not None:
-        with open_chunks(_elements(path, where, reading), reading=reading) as text:
+        with open_chunks(document(path, where, reading), reading=reading) as text:
             lines = (
                 line
                 for batch in read_batches(text, stats, max_line_bytes=max_line_bytes, reading=reading)
@@ -167,11 +168,6 @@ def _entries(path: Path, max_line_bytes: int, reading: Reading, *, start: int = 
             end, cut = start + stats.bytes, stats.cut_bytes
 
 
-def _elements(path: Path, where: documents.Path, reading: Reading) -> Generator[bytes, None, None]:
-    with open_stored(path, reading=reading) as file:
-        yield from documents.lines(file, where, reading=reading)
-
-
 def _text(path: Path, place: int, name: str, reading: Reading) -> Generator[bytes, None, None]:
     with open_stored(path, reading=reading) as file:
         file.seek(place)
@@ -183,5 +179,5 @@ def _list_in(path: Path) -> documents.Path | None:
     first, newline, _ = read_small(path).removeprefix(BOM).lstrip().partition(b"\n")
     if first.startswith(b"["):
         return ()
-    whole = not newline or first.rstrip().endswith(b"}")
+    whole = not newline or first.rstrip().endswith(b"}") or path.suffix.lower() != ".json"
     return None if whole else ("resourceSpans",)

@@ -18,7 +18,7 @@ from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.lists import list_files
 from stillroom.rollouts.agents.names import MAX_NAME_CHARS, place_of, rollout_path, thread_id
-from stillroom.rollouts.agents.otel.conversations import Conversation, conversations, lines
+from stillroom.rollouts.agents.otel.conversations import Conversation, Conversations, conversations, lines
 from stillroom.rollouts.agents.otel.records import Records
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
@@ -38,7 +38,8 @@ def discover(
     before: dict[Path, list[str]] = {}
     for name in known:
         before.setdefault(place_of(Path(name))[0], []).append(name)
-    for path in sorted(list_files(root.absolute())):
+    root = root.absolute()
+    for path in sorted(list_files(root)):
         try:
             status = path.stat()
             if not S_ISREG(status.st_mode):
@@ -48,7 +49,10 @@ def discover(
             if names and all(known[name] == stamp for name in names):
                 yield from map(Unchanged, names)
             else:
-                yield from _look(path, stamp, max_line_bytes, reading)
+                found = conversations(path, max_line_bytes=max_line_bytes, reading=reading)
+                # Without any in a folder it is another program's file.
+                if found or path == root:
+                    yield from _look(path, stamp, found, max_line_bytes, reading)
         except RolloutError as error:
             yield Broken(str(path), str(error))
         except OSError as error:
@@ -76,8 +80,9 @@ def open_items(
     )
 
 
-def _look(path: Path, stamp: FileStamp, max_line_bytes: int, reading: Reading) -> Iterator[Discovery]:
-    found = conversations(path, max_line_bytes=max_line_bytes, reading=reading)
+def _look(
+    path: Path, stamp: FileStamp, found: Conversations, max_line_bytes: int, reading: Reading
+) -> Iterator[Discovery]:
     some = False
     for name, each in found.items():
         if each.place >= 0 and len(name) <= MAX_NAME_CHARS:

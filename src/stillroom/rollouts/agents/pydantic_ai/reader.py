@@ -9,11 +9,11 @@ from pathlib import Path
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.ends import preview_of
-from stillroom.rollouts.agents.lists import list_files, open_list, read_end
+from stillroom.rollouts.agents.lists import open_list, read_end, scan_lists
 from stillroom.rollouts.agents.names import thread_id
 from stillroom.rollouts.agents.pydantic_ai.copies import inherited
 from stillroom.rollouts.agents.pydantic_ai.records import Records
-from stillroom.rollouts.agents.scan import File, scan
+from stillroom.rollouts.agents.scan import File
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.stats import ReadStats
@@ -30,7 +30,12 @@ def discover(
     root: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
 ) -> Iterator[Discovery]:
     """Look at the history `root`, or at those under that folder, oldest first."""
-    yield from scan(list_files(root.absolute()), known, lambda file: _look(file, max_line_bytes, reading))
+    yield from scan_lists(
+        root.absolute(),
+        known,
+        lambda file: _look(file, max_line_bytes, reading),
+        lacking="no message of Pydantic AI's",
+    )
 
 
 def open_items(
@@ -55,7 +60,7 @@ def open_items(
     )
 
 
-def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
+def _look(file: File, max_line_bytes: int, reading: Reading) -> Found | None:
     path = file.path
     with open_items(
         path, max_line_bytes=max_line_bytes, stop_after_bytes=reading.long_head_bytes, reading=reading
@@ -63,7 +68,7 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
         preview = preview_of(items, reading=reading)
         head = items.decoder
     if not head.understood:
-        raise RolloutError(f"`{path}` can't be used: it holds no message of Pydantic AI's")
+        return None
     written = file.mtime_ns // 1_000_000
     times = map(parse_timestamp, _TIME.findall(read_end(path, file.size, reading=reading)))
     updated = max((time for time in times if time is not None), default=written)
