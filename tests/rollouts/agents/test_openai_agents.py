@@ -86,6 +86,15 @@ def test_only_the_session_that_was_talked_in_is_new_again(tmp_path: Path):
     assert sorted(type(each).__name__ for each in again) == ["Found", "Unchanged"]
 
 
+def test_a_long_session_is_left_where_its_first_words_are_found(tmp_path: Path):
+    """Whatever is open is closed in its order: anything else would be a warning, and so an error here."""
+    path = database(tmp_path, user("First. " + "x" * 20_000), *[user("y" * 20_000)] * 20)
+    (found,) = look(path)
+    assert found.thread.preview.startswith("First.")
+    with reader.open_items(session(path), max_line_bytes=LIMIT) as items:
+        assert next(iter(items)).line_no == 1
+
+
 def test_tables_are_found_by_their_shape_and_sessions_by_any_name(tmp_path: Path):
     name = "a/b//c#d é\n%"
     path = database(tmp_path, user("Hi."), session=name)

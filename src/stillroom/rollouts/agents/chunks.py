@@ -22,12 +22,17 @@ def open_chunks(chunks: Generator[bytes, None, None], *, reading: Reading = READ
 def enclosed(name: str, data: Iterable[bytes], message: msgspec.Struct) -> Generator[bytes, None, None]:
     """The line `{NAME: data, "message": message}` in pieces, for `data` that is JSON of the store's.
 
-    It is passed on as it is. What the reader knows comes last, so that nothing in `data` can take its place.
+    It is passed on as it is. What the reader knows comes last, so that nothing in `data` can take its place. `data` is
+    closed with the line: it may hold what its store must be without to be closed.
     """
     yield b'{"%s":' % name.encode()
-    for piece in data:
-        # In JSON a newline can only stand between two tokens.
-        yield piece.replace(b"\n", b" ")
+    try:
+        for piece in data:
+            # In JSON a newline can only stand between two tokens.
+            yield piece.replace(b"\n", b" ")
+    finally:
+        if isinstance(data, Generator):
+            data.close()
     yield b',"message":%s}\n' % msgspec.json.encode(message)
 
 

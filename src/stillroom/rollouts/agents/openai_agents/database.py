@@ -17,11 +17,14 @@ from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp
 
 # What `SQLiteSession` and `SQLAlchemySession` call the columns; only the tables can be renamed.
-_MESSAGES = {"id", "session_id", "message_data", "created_at"}
+_TABLES = """
+    SELECT own.name FROM sqlite_master AS own, pragma_table_info(own.name) AS field
+    WHERE own.type = 'table' AND field.name IN ('id', 'session_id', 'message_data', 'created_at')
+    GROUP BY own.name HAVING count(*) = 4 ORDER BY own.name
+"""
 # What `AdvancedSQLiteSession` has beside them.
 _STRUCTURE = "message_structure"
 _BRANCHES = {"session_id", "message_id", "branch_id"}
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 # The first two by the index that the SDK makes; times of two rows a session.
 _SESSIONS = """
     SELECT own.session_id, own.count, own.last, first.created_at, last.created_at
@@ -79,8 +82,7 @@ def lines(path: Path, session: str, *, reading: Reading = READING) -> Generator[
 
 
 def _tables(db: sqlite3.Connection) -> list[str]:
-    names = [_text(name) for (name,) in db.execute(_TABLES)]
-    return [name for name in names if columns(db, name) >= _MESSAGES]
+    return [_text(name) for (name,) in db.execute(_TABLES)]
 
 
 def _left(db: sqlite3.Connection, session: str) -> Set[int]:
