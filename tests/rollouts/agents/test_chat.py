@@ -46,8 +46,8 @@ def test_conversations_are_read_as_expected_and_are_not_new_the_second_time():
         ("a.json", "\ufeff" + json.dumps({"model": "m", "messages": HELLO}), [""]),
         ("a.json", in_lines(HELLO), [""]),
         ("a.jsonl", in_lines(HELLO).rstrip("\n"), [""]),
-        ("a.json", json.dumps([{"messages": HELLO}] * 2, indent=1), ["#0", "#1"]),
-        ("a.jsonl", in_lines([{"messages": HELLO}, {"messages": HELLO}]).rstrip("\n"), ["#0", "#100"]),
+        ("a.json", json.dumps([{"messages": HELLO}, {"messages": [{}, *HELLO]}], indent=1), ["#0", "#1"]),
+        ("a.jsonl", in_lines([{"messages": HELLO}, {"messages": [{}, *HELLO]}]).rstrip("\n"), ["#0", "#100"]),
         ("a.ndjson", "\n" + in_lines([{"conversations": SHARED}]), ["#1"]),
     ],
 )
@@ -68,7 +68,7 @@ def test_appended_conversations_leave_the_others_as_they_are(tmp_path: Path):
     (first,) = found_in(tmp_path)
     with path.open("a", encoding="utf-8") as file:
         file.write(
-            "no json\n" + json.dumps({"messages": HELLO, "title": "Second", "created_at": 1_790_000_000}) + "\n{"
+            "no json\n" + json.dumps({"messages": HELLO[:1], "title": "Second", "created_at": 1_790_000_000}) + "\n{"
         )
     known = {first.thread.rollout_path: first.stamp}
     unchanged, broken, second = reader.discover(tmp_path, known, max_line_bytes=LIMIT)
@@ -76,6 +76,22 @@ def test_appended_conversations_leave_the_others_as_they_are(tmp_path: Path):
     assert isinstance(broken, Broken)
     assert isinstance(second, Found)
     assert (second.thread.title, second.thread.updated_at_ms) == ("Second", 1_790_000_000_000)
+
+
+def test_of_a_log_that_repeats_each_conversation_only_the_last_is_read(tmp_path: Path):
+    """As a proxy writes it: each request holds all that was said before, and requests of two talks are mixed."""
+    path, other = tmp_path / "a.jsonl", [{"role": "user", "content": "Hi."}]
+    path.write_text(in_lines([{"messages": HELLO[:1]}, {"messages": other}, {"messages": HELLO}]), encoding="utf-8")
+    before = found_in(tmp_path)
+    assert [each.thread.preview for each in before] == ["Hi.", "Use tabs."]
+    with path.open("a", encoding="utf-8") as file:
+        file.write(in_lines([{"messages": [*HELLO, {"role": "user", "content": "Thanks."}]}]))
+    known = {each.thread.rollout_path: each.stamp for each in before}
+    unchanged, grown = reader.discover(tmp_path, known, max_line_bytes=LIMIT)
+    assert unchanged == Unchanged(before[0].thread.rollout_path)
+    assert isinstance(grown, Found)
+    assert grown.thread.thread_id == before[1].thread.thread_id
+    assert read(reader, Path(grown.thread.rollout_path))[0] == [*SAID, ("user", "Thanks.")]
 
 
 def test_calls_and_results_of_every_form_are_matched(tmp_path: Path):

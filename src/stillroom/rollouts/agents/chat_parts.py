@@ -373,8 +373,9 @@ def read_shell(text: str) -> Shell:
         if ahead[1] is not None and (wrapped := _OUTPUT.fullmatch(rest)):
             rest = wrapped[1]
         return Shell(rest, int(ahead[1] or ahead[2]))
-    if (behind := _CODE_BEHIND.search(text, max(len(text) - _BEHIND_CHARS, 0))) is not None:
-        return Shell(text[: behind.start()], int(behind[1]))
+    end = text[-_BEHIND_CHARS:]
+    if " code" in end and (behind := _CODE_BEHIND.search(end)) is not None:
+        return Shell(text[: len(text) - len(end) + behind.start()], int(behind[1]))
     return Shell(text, None)
 
 

@@ -21,6 +21,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.chat.layout import Layout, elements, layout_of
+from stillroom.rollouts.agents.chat.repeats import last_of_each
 from stillroom.rollouts.agents.chat_parts import ChatDecoder, when
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.decoder import text_of
@@ -136,20 +137,25 @@ def _look(file: File, known: Mapping[str, FileStamp], *, max_line_bytes: int, re
     if layout.kind in ("lines", "document"):
         yield _whole(file, layout, max_line_bytes, reading)
         return
-    with open_stored(file.path, reading=reading) as text:
-        found = (
-            _rows(text, max_line_bytes, reading) if layout.kind == "rows" else _listed(text, max_line_bytes, reading)
-        )
-        for count, (stamp, line) in enumerate(found):
-            place = _Place(file.path, stamp.offset)
-            if count >= _MAX_THREADS_PER_FILE:
-                yield Broken(str(file.path), f"`{file.path}` has over {count} conversations: the others are not read")
-                return
-            before = known.get(str(place.rollout))
-            if before is not None and (before.size, before.offset) == (stamp.size, stamp.offset):
-                yield Unchanged(str(place.rollout))
-            else:
-                yield _one(file, place, layout, stamp, line, max_line_bytes, reading)
+    first_of = last_of_each(
+        ((stamp.offset, line) for stamp, line in _conversations(file, layout, max_line_bytes, reading)),
+        layout.path,
+        max_kept=_MAX_THREADS_PER_FILE,
+    )
+    count = 0
+    for stamp, line in _conversations(file, layout, max_line_bytes, reading):
+        place = _Place(file.path, stamp.offset)
+        if (first := first_of.get(stamp.offset)) is None:
+            continue
+        count += 1
+        if count > _MAX_THREADS_PER_FILE:
+            yield Broken(str(file.path), f"`{file.path}` has over {count - 1} conversations: the others are not read")
+            return
+        before = known.get(str(place.rollout))
+        if before is not None and (before.size, before.offset) == (stamp.size, stamp.offset):
+            yield Unchanged(str(place.rollout))
+        else:
+            yield _one(file, place, first, layout, stamp, line, max_line_bytes, reading)
 
 
 def _whole(file: File, layout: Layout, max_line_bytes: int, reading: Reading) -> Discovery:
@@ -172,9 +178,19 @@ def _whole(file: File, layout: Layout, max_line_bytes: int, reading: Reading) ->
 
 
 def _one(
-    file: File, place: _Place, layout: Layout, stamp: FileStamp, line: bytes, max_line_bytes: int, reading: Reading
+    file: File,
+    place: _Place,
+    first: int,
+    layout: Layout,
+    stamp: FileStamp,
+    line: bytes,
+    max_line_bytes: int,
+    reading: Reading,
 ) -> Discovery:
-    """A conversation of many, of whose text the beginning is at hand, mostly all of it."""
+    """A conversation of many, which was stored `first` at another place, or at this one.
+
+    The beginning of its text is at hand, mostly all of it.
+    """
     alone = Layout("document", layout.path)
     try:
         with _stream(
@@ -184,7 +200,17 @@ def _one(
     except RolloutError as error:
         return Broken(str(place.rollout), f"`{place.rollout}` can't be used: {error}")
     stamp = msgspec.structs.replace(stamp, mtime_ns=file.mtime_ns)
-    return Found(_thread(file, place, _traits(BytesIO(line), reading), preview, reading), stamp)
+    thread = _thread(file, place, _traits(BytesIO(line), reading), preview, reading)
+    return Found(msgspec.structs.replace(thread, thread_id=_id_of(place._replace(number=first))), stamp)
+
+
+def _conversations(
+    file: File, layout: Layout, max_line_bytes: int, reading: Reading
+) -> Iterator[tuple[FileStamp, bytes]]:
+    """Their places and texts. What is too long for a line is cut off, or squeezed."""
+    read = _rows if layout.kind == "rows" else _listed
+    with open_stored(file.path, reading=reading) as text:
+        yield from read(text, max_line_bytes, reading)
 
 
 def _rows(text: BinaryIO, max_line_bytes: int, reading: Reading) -> Iterator[tuple[FileStamp, bytes]]:
@@ -230,7 +256,7 @@ def _thread(file: File, place: _Place, traits: _Traits, preview: str, reading: R
     created = when(traits.created_at) or when(traits.timestamp) or seen
     updated = seen if place.number is None else when(traits.updated_at) or created
     return Thread(
-        thread_id=f"chat-{hashlib.sha256(str(place.rollout).encode('utf-8', 'surrogateescape')).hexdigest()[:32]}",
+        thread_id=_id_of(place),
         agent=AGENT,
         rollout_path=str(place.rollout),
         source="cli",
@@ -240,3 +266,9 @@ def _thread(file: File, place: _Place, traits: _Traits, preview: str, reading: R
         title=preview_text(text_of(traits.title), max_chars=reading.preview_chars),
         preview=preview,
     )
+
+
+def _id_of(place: _Place) -> str:
+    """Files of any program have no ids that could be trusted to differ."""
+    name = str(place.rollout).encode("utf-8", "surrogateescape")
+    return f"chat-{hashlib.sha256(name).hexdigest()[:32]}"
