@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from golden import DATA, LIMIT
@@ -10,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
+from stillroom.errors import EmptyRollout
 from stillroom.rollouts.item import Item
-from stillroom.rollouts.readers import reader_of
+from stillroom.rollouts.readers import Reader, reader_of
 
 AGENTS = ("gemini-cli", "qwen-code", "copilot-cli", "pi", "letta-code", "kimi-code")
 #: Pieces so small that every sample has many.
@@ -43,12 +46,16 @@ garbage = st.binary(max_size=80) | st.sampled_from(
 )
 
 
-def items(folder: Path, sample: Path, data: bytes) -> list[Item]:
+def put(folder: Path, sample: Path, data: bytes) -> tuple[Reader, Path]:
     agent, layout = sample.relative_to(DATA).parts[:2]
-    reader = reader_of(agent)
     path = folder / sample.relative_to(DATA / agent / layout)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+    return reader_of(agent), path
+
+
+def items(folder: Path, sample: Path, data: bytes) -> list[Item]:
+    reader, path = put(folder, sample, data)
     for discovery in reader.discover(folder, {}, max_line_bytes=LIMIT):
         assert discovery is not None
     if not data.strip():
@@ -96,3 +103,30 @@ def test_a_session_stored_twice_in_a_file_says_nothing_twice(tmp_path_factory, s
     once, twice = items(folder, sample, data), items(folder, sample, data + data)
     assert [(item.line_no, item.type) for item in twice] == [(item.line_no, item.type) for item in once]
     assert said(twice) == said(once)
+
+
+@given(first=samples, second=samples)
+def test_what_follows_a_session_in_a_file_takes_nothing_from_it(tmp_path_factory, first: Path, second: Path):
+    folder, data = tmp_path_factory.mktemp("both"), first.read_bytes()
+    alone, both = items(folder, first, data), items(folder, first, data + second.read_bytes())
+    assert [(item.line_no, item.type) for item in both[: len(alone)]] == [(item.line_no, item.type) for item in alone]
+    assert said(both[: len(alone)]) == said(alone)
+
+
+@given(sample=samples, cut=st.floats(0, 1), taken=st.integers(0, 5))
+def test_a_session_that_grows_while_it_is_read_says_nothing_but_its_own(
+    tmp_path_factory, sample: Path, cut: float, taken: int
+):
+    folder, data = tmp_path_factory.mktemp("grows"), sample.read_bytes()
+    whole = items(folder, sample, data)
+    at = int(len(data) * cut)
+    reader, path = put(folder, sample, data[:at])
+    with reader.open_items(path, max_line_bytes=LIMIT, reading=SMALL) as stream:
+        read: list[Item] = []
+        with suppress(EmptyRollout):
+            read += islice(stream, taken)
+        with path.open("ab") as file:
+            file.write(data[at:])
+        with suppress(EmptyRollout):
+            read += stream
+    assert [(item.line_no, item.type) for item in read] == [(item.line_no, item.type) for item in whole[: len(read)]]
