@@ -18,7 +18,11 @@ NAME = "11111111-2222-4333-8444-555555555555.jsonl"
 SMALL = Reading(batch_bytes=4096, chunk_bytes=512, head_bytes=4096, tail_window_bytes=2048)
 samples = st.sampled_from([path for path in FILES if path.stat().st_size > 3000])
 garbage = st.binary(max_size=80) | st.sampled_from(
-    [b"{}", b'{"type":"user"}', b'{"type":"user","message":{"role":"user","content":[3]}}', b"[" * 5000, b"null"]
+    [
+        *(b"{}", b'{"type":"user"}', b'{"type":"user","message":{"role":"user","content":[3]}}', b"[" * 5000, b"null"),
+        *(b'{"type":[1]}', b'{"type":"system","subtype":[1]}'),
+        b'{"type":"assistant","message":{"role":"assistant","content":[{"type":[1]}]}}',
+    ]
 )
 
 

@@ -39,6 +39,7 @@ garbage = st.binary(max_size=80) | st.sampled_from(
             b'{"$set":{"messages":[3]}}',
         ),
         *(b'{"id":"x","type":"user","content":[3]}', b'{"type":"user","message":{"parts":[3]}}', b'{"$rewindTo":7}'),
+        *(b'{"type":[1],"id":"y"}', b'{"type":"message","message":{"role":[1]}}', b'{"type":"system","subtype":[1]}'),
         *(b'{"type":"message","id":"x","message":{"role":"user","content":[3]}}', b'{"type":"message","message":7}'),
         *(b'{"role":"user","message":{"content":[3]}}', b'{"role":7,"message":{"content":"x"}}'),
         *(b'{"type":"context.append_message","message":7}', b'{"type":"context.undo","count":"x"}'),

@@ -84,7 +84,7 @@ class LineDecoder(ABC):
         try:
             at, made = self.made(line)
             return at, self._cleaned(made)
-        except UNREADABLE:
+        except (*UNREADABLE, TypeError):  # also a list where a name should be: it has no hash
             if not self.stats.torn:
                 self.stats.bad_lines += 1
             return None, []

@@ -70,7 +70,7 @@ class Records:
             record = self._record(line)
             if record is None:
                 continue
-            made = self._made(record)
+            made = self._read(record)
             if made:
                 time = parse_timestamp(record.timestamp.encode()) if isinstance(record.timestamp, str) else None
                 self._count(made)
@@ -82,7 +82,7 @@ class Records:
         made: list[Made] = []
         for line in lines:
             if (record := self._record(line)) is not None:
-                made += self._made(record)
+                made += self._read(record)
         self._count(made)
         return b",".join([raw for _, _, raw in made])
 
@@ -93,6 +93,13 @@ class Records:
     def _count(self, made: list[Made]) -> None:
         self.stats.kept += len(made)
         self.stats.messages += sum(item.type in MESSAGES for item in made)
+
+    def _read(self, record: Record) -> list[Made]:
+        try:
+            return self._made(record)
+        except TypeError:  # a list where a name should be: it has no hash
+            self._count_bad()
+            return []
 
     def _record(self, line: bytes) -> Record | None:
         """The record that a line holds, if memory may keep something of it and it was not here before."""
