@@ -55,6 +55,12 @@ SECTIONS = (
         ("bench/bench_reading.py",),
     ),
     Section(
+        "status",
+        "`stillroom status`",
+        "Asked: at most 0.5 s among 20,000 threads.",
+        ("bench/bench_status.py",),
+    ),
+    Section(
         "claude-code",
         "Reading Claude Code's sessions",
         "Asked: 250 MB/s to items on one core. The loop by hand has no regard to who wrote what, repetition or damage.",

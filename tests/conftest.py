@@ -41,6 +41,7 @@ WHOLE = (
     "cli/test_cli_recall.py",
     "cli/test_cli_run.py",
     "cli/test_cli_search.py",
+    "cli/test_cli_status.py",
     "cli/test_cli_switches.py",
     "consolidate/test_consolidation_agent.py",
     "integrations/test_hook.py",

@@ -99,11 +99,17 @@ def test_the_rules_say_of_every_thread_what_the_claim_does(seed: int, backfill: 
         everything = store.standings(question(clock, **asked))
         explained = [store.explain(each.thread.thread_id, question(clock, stage=stage, **asked)) for each in told]
         left = store.count_left(**asked)
-        alike = store.count_standings(question(clock, stage=stage, **asked))
+        survey = store.survey(question(clock, stage=stage, **asked))
         claims = store.claim_stage1(worker_id="w", stage=stage, max_claims=100 if backfill else cap, **asked)
     assert Counter((each.state, each.decided and each.decided.rule) for each in told) == {
-        (each.state, each.rule): each.threads for each in alike
+        (each.state, each.rule): each.threads for each in survey.counts
     }
+    for state, troubled in (("failed", survey.failed), ("running", survey.running)):
+        assert [(each.thread_id, each.decided) for each in troubled] == [
+            (each.thread.thread_id, each.decided) for each in told if each.state == state
+        ]
+    too_recent = [each.decided.until or 0 for each in told if each.decided and each.decided.rule == "idle"]
+    assert survey.waiting_until == min(too_recent, default=None)
     taken = [each.thread.thread_id for each in told if each.state == "next"]
     assert taken == [claim.thread_id for claim in claims]
     assert [each.standing for each in explained if each] == told

@@ -25,6 +25,15 @@ def many(number: int, one: str, several: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
+def size(count: int) -> str:
+    """Bytes, rounded: `12 kB`."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:,} {unit}"
+        count = round(count / 1000)
+    return f"{count:,} GB"
+
+
 def print_error(message: str, *, hint: str | None = None) -> None:
     """`error: …`, and below it what to do."""
     out = console()

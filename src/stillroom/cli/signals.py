@@ -5,7 +5,6 @@ Without this the threads at hand would stay leased for an hour, and each would l
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -25,6 +24,8 @@ class Stopped(Exception):
 
 async def until_stopped(work: Coroutine[Any, Any, _Result]) -> _Result:
     """Await `work`; a signal cancels it and raises `Stopped`. One that is ignored (`nohup`) stays ignored."""
+    import asyncio  # most commands await nothing
+
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     received: list[int] = []

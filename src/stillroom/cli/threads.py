@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.output import console, plain, print_data, print_json, size
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.rulings import moment, remedy, why
 from stillroom.cli.signals import until_stopped
@@ -206,7 +206,7 @@ def _amounts(row: ThreadRow) -> str:
     more = "+" if row.grown else ""
     messages = "-" if row.messages is None else f"{row.messages:,}{more}"
     tokens = "-" if row.tokens is None else f"{row.tokens:,}{more}"
-    return f"{messages} messages  {tokens} tokens  {_size(row.size_bytes)}"
+    return f"{messages} messages  {tokens} tokens  {size(row.size_bytes)}"
 
 
 def _place(row: ThreadRow) -> Iterator[str]:
@@ -218,11 +218,3 @@ def _place(row: ThreadRow) -> Iterator[str]:
         yield f"branch {row.branch}"
     if row.parent:
         yield f"begun by {row.parent}"
-
-
-def _size(count: int) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:,} {unit}"
-        count = round(count / 1000)
-    return f"{count:,} GB"

@@ -10,8 +10,6 @@ GIVE_UP_SECONDS = 2.0
 MAX_LOG_BYTES = 256 * 1024
 #: The same for what sessions were given: at 250 bytes a line, some thousand sessions.
 MAX_SESSIONS_BYTES = 1024 * 1024
-#: End of the sessions' log in which a thread is looked for: the last few hundred sessions.
-SESSIONS_TAIL_BYTES = 128 * 1024
 #: No two passes are started within this, whatever the settings say: answered by one `stat`.
 START_FLOOR_SECONDS = 60
 #: `memories.pass_interval_minutes`, unless the settings say otherwise.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 
-from stillroom.integrations.bounds import MAX_LOG_BYTES, MAX_SESSIONS_BYTES, SESSIONS_TAIL_BYTES
+from stillroom.integrations.bounds import MAX_LOG_BYTES, MAX_SESSIONS_BYTES
 from stillroom.recall.telling.quick_json import dumps
+from stillroom.recall.telling.told import FILE, tail
 
 FAILURES = "hook.log"
-SESSIONS = "sessions.jsonl"
 
 
 def log_failure(home: str, said: str) -> None:
@@ -24,21 +24,12 @@ def log_failure(home: str, said: str) -> None:
 
 def log_session(home: str, entry: dict[str, str | int]) -> None:
     """What a session was given, for whoever later asks which version of the folder it saw."""
-    append_line(home + "/" + SESSIONS, dumps(entry), MAX_SESSIONS_BYTES)
+    append_line(home + "/" + FILE, dumps(entry), MAX_SESSIONS_BYTES)
 
 
 def was_given(home: str, thread_id: str) -> bool:
     """Whether this thread was given memory before, as far as the log goes back."""
-    try:
-        file = os.open(home + "/" + SESSIONS, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        size = os.fstat(file).st_size
-        tail = os.pread(file, SESSIONS_TAIL_BYTES, max(0, size - SESSIONS_TAIL_BYTES))
-    finally:
-        os.close(file)
-    return f'"thread_id":"{thread_id}"'.encode() in tail
+    return f'"thread_id":"{thread_id}"'.encode() in tail(home)
 
 
 def append_line(path: str, line: str, max_bytes: int) -> None:

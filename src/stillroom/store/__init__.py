@@ -23,7 +23,7 @@ from stillroom.store.records import (
     Use,
 )
 from stillroom.store.rules import Question, Ruling
-from stillroom.store.standings import Explanation, Standing
+from stillroom.store.standings import Explanation, Standing, Survey, Troubled
 from stillroom.store.store import Store
 
 __all__ = [
@@ -48,6 +48,8 @@ __all__ = [
     "Stage1Output",
     "Standing",
     "Store",
+    "Survey",
+    "Troubled",
     "UpToDate",
     "Use",
 ]

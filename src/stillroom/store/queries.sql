@@ -289,7 +289,7 @@ WHERE :cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 
 GROUP BY reason;
 
 -- list_standings --
--- What the rules ask of every thread, newest first, with what a list of them shows. Columns are read by their places.
+-- What the rules ask of every thread, in no order, with what a list of them shows. Columns are read by their places.
 SELECT
     thread.thread_id, agent, rollout_path, source, thread.cwd, created_at_ms, updated_at_ms, title, preview,
     memory_mode, archived, parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider,
@@ -302,8 +302,7 @@ FROM threads AS thread
 LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
 LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
 LEFT JOIN thread_reads AS seen ON seen.thread_id = thread.thread_id
-LEFT JOIN repositories AS repository ON repository.cwd = thread.cwd
-ORDER BY updated_at_ms DESC, thread.thread_id DESC;
+LEFT JOIN repositories AS repository ON repository.cwd = thread.cwd;
 
 -- get_ranked_output --
 -- What was extracted of a thread, without its texts, with its rank among all that may be selected.
@@ -594,6 +593,13 @@ FROM thread_reads AS seen
 JOIN threads AS thread ON thread.thread_id = seen.thread_id
 GROUP BY agent
 ORDER BY agent;
+
+-- worth_of_outputs --
+-- What the memory holds, and how much of it is used.
+SELECT
+    count(*) AS outputs, coalesce(sum(selected_for_phase2), 0) AS selected, coalesce(sum(usage_count), 0) AS citations,
+    coalesce(sum(last_usage >= :since), 0) AS used_lately, max(last_usage) AS last_used
+FROM stage1_outputs;
 
 -- prune_outputs --
 -- Remove the oldest outputs that nobody used for too long and that no memory file rests on.

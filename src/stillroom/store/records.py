@@ -255,3 +255,17 @@ class UnknownTotal(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None
     records: int
     threads: int
+
+
+class Worth(msgspec.Struct, frozen=True, kw_only=True):
+    """What the memory holds, and how it is used."""
+
+    #: Outputs of phase 1, and those that the folder rests on.
+    outputs: int
+    selected: int
+    #: How often outputs were cited, in all.
+    citations: int
+    #: Outputs that were cited since the moment that was asked for.
+    used_lately: int
+    #: When one was last cited, in seconds.
+    last_used: int | None

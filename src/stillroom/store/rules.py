@@ -32,6 +32,7 @@ ExtractionRule = Literal[
 ]  # fmt: skip
 SelectionRule = Literal["output", "remembered", "words", "undone", "used", "rank"]
 RetentionRule = Literal["kept"]
+RuleName = ExtractionRule | SelectionRule | RetentionRule
 
 State = Literal["extracted", "no_output", "next", "waiting", "running", "failed", "excluded"]
 """How a thread stands. `next`: the next pass takes it."""
@@ -121,7 +122,7 @@ class Facts(NamedTuple):
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """What one rule says of one thread."""
 
-    rule: ExtractionRule | SelectionRule | RetentionRule
+    rule: RuleName
     verdict: Verdict
     #: What was compared, e.g. `{"idle_hours": 2, "min_rollout_idle_hours": 6}`. Times in seconds since 1970.
     values: Values
@@ -150,12 +151,21 @@ def rule_on_extraction(facts: Facts, question: Question) -> Iterator[Ruling]:
         yield _ruled(rule, rule.judge(facts, question), facts, question)
 
 
-def deciding(facts: Facts, question: Question) -> Ruling | None:
-    """The first ruling on extraction that does not let the thread pass; None: all do."""
+def deciding_rule(facts: Facts, question: Question) -> ExtractionRule | None:
+    """The first rule on extraction that does not let the thread pass; None: all do."""
     for rule in EXTRACTION:
-        if (verdict := rule.judge(facts, question)) != "passes":
-            return _ruled(rule, verdict, facts, question)
+        if rule.judge(facts, question) != "passes":
+            return rule.name
     return None
+
+
+def deciding(facts: Facts, question: Question) -> Ruling | None:
+    """The same with what it found."""
+    name = deciding_rule(facts, question)
+    if name is None:
+        return None
+    rule = _BY_NAME[name]
+    return _ruled(rule, rule.judge(facts, question), facts, question)
 
 
 def is_scanned(facts: Facts, question: Question) -> bool:
@@ -168,11 +178,11 @@ def is_claimable(facts: Facts, question: Question) -> bool:
     return _pass(_CLAIMED, facts, question)
 
 
-def state_of(decided: Ruling | None, *, has_output: bool) -> State:
-    """How a thread stands of which this ruling decided."""
-    if decided is None:
-        return "next"
-    match decided.rule:
+def state_of(decided: RuleName | None, *, has_output: bool) -> State:
+    """How a thread stands of which this rule decided."""
+    match decided:
+        case None:
+            return "next"
         case "watermark":
             return "extracted" if has_output else "no_output"
         case "idle" | "cap":
@@ -452,3 +462,4 @@ _SCANNED = tuple(
     if rule.name in {"mode", "project", "missing", "archived", "preview", "source", "current", "cwd", "idle", "age"}
 )
 _CLAIMED = tuple(rule for rule in EXTRACTION if rule.name in {"watermark", "scan_limit", "lease", "retries", "backoff"})
+_BY_NAME = {rule.name: rule for rule in EXTRACTION}

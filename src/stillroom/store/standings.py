@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from operator import itemgetter
 
 import msgspec
 
@@ -19,12 +20,11 @@ from stillroom.store.rules import (
     Facts,
     Output,
     Question,
-    RetentionRule,
     Ruling,
-    SelectionRule,
     State,
     cutoff,
     deciding,
+    deciding_rule,
     is_claimable,
     is_scanned,
     rule_on_extraction,
@@ -39,6 +39,7 @@ from stillroom.thread import Thread
 
 # Of the query, read by their places as there are many rows: those of a thread come first, those of its job last.
 _THREAD = len(Thread.__struct_fields__)
+_UPDATED, _SIZE = Thread.__struct_fields__.index("updated_at_ms"), -4
 _JOB_FIELDS = (
     "status", "retry_remaining", "worker_id", "leased_at", "lease_until", "finished_at", "retry_at", "last_error",
     "input_watermark", "last_success_watermark", "reopened",
@@ -72,8 +73,28 @@ class StandingCount(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     state: State
     #: The rule that decided; None: the next pass takes them.
-    rule: ExtractionRule | SelectionRule | RetentionRule | None
+    rule: ExtractionRule | None
     threads: int
+    bytes: int  #: of their files
+
+
+class Troubled(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread that failed, or that a process holds."""
+
+    thread_id: str
+    agent: str
+    decided: Ruling
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """How all threads stand."""
+
+    counts: tuple[StandingCount, ...]
+    #: Newest first.
+    failed: tuple[Troubled, ...]
+    running: tuple[Troubled, ...]
+    #: When the first thread that was active too recently no longer is, in seconds.
+    waiting_until: int | None
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,17 +117,31 @@ def standings(db: sqlite3.Connection, question: Question) -> list[Standing]:
     return [_standing(row, facts, question) for row, facts in _walk(db, question)]
 
 
-def count(db: sqlite3.Connection, question: Question) -> list[StandingCount]:
-    """All threads, by agent, state and deciding rule: at half the cost of their list."""
-    counts: Counter[tuple[str, State, ExtractionRule | SelectionRule | RetentionRule | None]] = Counter()
+def survey(db: sqlite3.Connection, question: Question) -> Survey:
+    """All threads, without a list of them: at a third of its cost."""
+    threads: Counter[tuple[str, State, ExtractionRule | None]] = Counter()
+    sizes: Counter[tuple[str, State, ExtractionRule | None]] = Counter()
+    troubled: dict[State, list[Troubled]] = {"failed": [], "running": []}
+    quietest: Facts | None = None
     for row, facts in _walk(db, question):
-        decided = deciding(facts, question)
-        state = state_of(decided, has_output=facts.output_watermark is not None)
-        counts[row[1], state, decided.rule if decided else None] += 1
-    return [
-        StandingCount(agent=agent, state=state, rule=rule, threads=threads)
-        for (agent, state, rule), threads in sorted(counts.items(), key=str)
-    ]
+        rule, agent = deciding_rule(facts, question), row[1]
+        state = state_of(rule, has_output=facts.output_watermark is not None)
+        threads[agent, state, rule] += 1
+        sizes[agent, state, rule] += row[_SIZE]
+        if rule == "idle":
+            quietest = facts
+        elif state in troubled and (decided := deciding(facts, question)):
+            troubled[state].append(Troubled(thread_id=facts.thread_id, agent=agent, decided=decided))
+    decided = deciding(quietest, question) if quietest else None
+    return Survey(
+        counts=tuple(
+            StandingCount(agent=key[0], state=key[1], rule=key[2], threads=threads[key], bytes=sizes[key])
+            for key in sorted(threads, key=str)
+        ),
+        failed=tuple(troubled["failed"]),
+        running=tuple(troubled["running"]),
+        waiting_until=decided.until if decided else None,
+    )
 
 
 def explain(db: sqlite3.Connection, thread_id: str, question: Question) -> Explanation | None:
@@ -128,7 +163,8 @@ def _walk(db: sqlite3.Connection, question: Question) -> Iterator[tuple[sqlite3.
     """Every thread, newest first as the claim goes, with how many newer ones come before it in the claim."""
     running = leases.count_leased(db, STAGE1, now=question.now)
     scanned = claimed = 0
-    for row in execute(db, "list_standings"):
+    # SQLite would carry every column through its sort.
+    for row in sorted(execute(db, "list_standings"), key=itemgetter(_UPDATED, 0), reverse=True):
         facts = _facts(row, running)
         if is_scanned(facts, question):
             facts = facts._replace(scanned_before=scanned)
@@ -171,7 +207,7 @@ def _standing(row: sqlite3.Row, facts: Facts, question: Question) -> Standing:
         thread=read_thread(row),
         size_bytes=size_bytes,
         missing=facts.missing,
-        state=state_of(decided, has_output=has_output),
+        state=state_of(decided.rule if decided else None, has_output=has_output),
         decided=decided,
         has_output=has_output,
         repository=None if repository is None else from_sql(repository),

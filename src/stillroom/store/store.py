@@ -51,9 +51,10 @@ from stillroom.store.records import (
     ThreadsLeft,
     UnknownTotal,
     Use,
+    Worth,
 )
 from stillroom.store.rules import Question
-from stillroom.store.standings import Explanation, Standing, StandingCount
+from stillroom.store.standings import Explanation, Standing, Survey
 from stillroom.store.texts import to_sql
 from stillroom.thread import FileStamp, MemoryMode, Thread
 
@@ -309,10 +310,10 @@ class Store:
         with self._database.read() as db:
             return standings.standings(db, question)
 
-    def count_standings(self, question: Question) -> list[StandingCount]:
-        """The same, added up by agent, state and rule."""
+    def survey(self, question: Question) -> Survey:
+        """How all threads stand, without a list of them."""
         with self._database.read() as db:
-            return standings.count(db, question)
+            return standings.survey(db, question)
 
     def explain(self, thread_id: str, question: Question) -> Explanation | None:
         """Every rule about one thread before such a pass, in order. None: it is not known."""
@@ -413,6 +414,11 @@ class Store:
         """Sessions that are to be searched for uses of memory, oldest first, with how their files looked."""
         with self._database.read() as db:
             return usage.unsearched(db)
+
+    def worth(self, *, since: int) -> Worth:
+        """What the memory holds, and what of it was used since then."""
+        with self._database.read() as db:
+            return usage.worth(db, since=since)
 
     def known_uses(self, thread_id: str) -> set[tuple[bytes, int | None]]:
         """The uses of memory that are recorded of a session, as `(digest, nth)`."""

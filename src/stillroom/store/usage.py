@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from stillroom.store.records import RecordedUse, Use
+from stillroom.store.records import RecordedUse, Use, Worth
 from stillroom.store.sql import execute
 from stillroom.store.texts import to_sql
 from stillroom.store.threads import read_thread
@@ -63,6 +63,11 @@ def record(db: sqlite3.Connection, thread_id: str, uses: Sequence[Use]) -> list[
 def save_search(db: sqlite3.Connection, thread_id: str, stamp: FileStamp) -> None:
     """Remember that the session was searched when its file looked like this."""
     execute(db, "save_search", thread_id=to_sql(thread_id), file_size=stamp.size, file_mtime_ns=stamp.mtime_ns)
+
+
+def worth(db: sqlite3.Connection, *, since: int) -> Worth:
+    """What the memory holds, and what of it was used since then."""
+    return Worth(**execute(db, "worth_of_outputs", since=since).fetchone())
 
 
 def _count(db: sqlite3.Connection, thread_id: str, at: int) -> bool:

@@ -1,0 +1,102 @@
+"""`stillroom explain`: every rule about one session, and the one that decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from stillroom.cli.output import console, plain, print_json
+from stillroom.cli.rulings import remedy, why
+from stillroom.clock import SystemClock
+from stillroom.config import load_settings
+from stillroom.errors import RecordingError
+from stillroom.recording.exporting.export import find_thread
+from stillroom.store import Explanation, Question, Ruling, Store
+
+_MARKS = {"passes": "ok", "refuses": "NO", "waits": "wait", "done": "done", "not_reached": "-"}
+
+
+def explain_command(
+    thread: str,
+    /,
+    *,
+    home: Path | None = None,
+    cwd: Path | None = None,
+    backfill: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Explain what becomes of a session: every rule about extracting, selecting and keeping it, in order.
+
+    The rule that decided is marked, with the setting or the command that would change it. Shows what is stored;
+    `stillroom threads` looks for new sessions first.
+
+    ```
+    stillroom explain 01a2273c-0036
+    stillroom explain 01a2273c-0036 --backfill     # as `stillroom run --backfill` would see it
+    ```
+
+    Parameters
+    ----------
+    thread
+        The thread's id, or as much of its beginning as no other id has; `stillroom threads` lists them.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    cwd
+        Ask as `stillroom run --cwd` would.
+    backfill
+        Ask as `stillroom run --backfill` would.
+    json
+        Print every ruling as JSON.
+    """
+    settings = load_settings(home=home)
+    clock = SystemClock()
+    found = find_thread(settings, thread, clock=clock)
+    question = Question(
+        memories=settings.memories,
+        stage=settings.stage_one,
+        now_ms=clock.now_ms(),
+        cwd=str(cwd.absolute()) if cwd else None,
+        backfill=backfill,
+    )
+    with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+        explanation = store.explain(found.thread_id, question)
+    if explanation is None:
+        raise RecordingError(
+            f"`{found.thread_id}` was recorded since the last look", hint="`stillroom threads` takes it in"
+        )
+    if json:
+        print_json(explanation)
+        return 0
+    out = console()
+    for style, line in _lines(explanation):
+        out.print(plain(line), style=style, markup=False)
+    return 0
+
+
+def _lines(explanation: Explanation) -> Iterator[tuple[str | None, str]]:
+    standing = explanation.standing
+    thread = standing.thread
+    yield "bold", f"{thread.thread_id}  {thread.agent}  {thread.title or thread.preview}"
+    yield None, f"{thread.rollout_path}"
+    yield "bold", f"extraction: {standing.state.replace('_', ' ')}"
+    yield from _rulings(explanation.extraction)
+    yield "bold", f"in the memory: {'yes' if explanation.selected else 'no'}"
+    yield from _rulings(explanation.selection)
+    if explanation.retention:
+        yield "bold", "kept:"
+        yield from _rulings([explanation.retention])
+
+
+def _rulings(rulings: Sequence[Ruling]) -> Iterator[tuple[str | None, str]]:
+    decided = next((ruling for ruling in rulings if ruling.verdict != "passes"), None)
+    for ruling in rulings:
+        told = why(ruling) if ruling.verdict != "not_reached" else "an earlier rule decides"
+        line = f"  {_MARKS[ruling.verdict]:<5} {ruling.rule:<13} {told}"
+        if ruling is not decided:
+            yield ("dim" if ruling.verdict == "not_reached" else None), line
+            continue
+        change = f"; {way} would change it" if (way := remedy(ruling)) else ""
+        yield "yellow", f"{line}  <- decides{change}"

@@ -1,0 +1,207 @@
+"""`stillroom status`: what it knows, did, spent and would do next, on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from stillroom.cli.output import console, many, plain, print_json, size
+from stillroom.cli.rulings import moment, why
+from stillroom.clock import SystemClock
+from stillroom.config import OFFLINE, load_settings
+from stillroom.insight.status import Consolidation, PassLine, Spent, Status, read_status
+from stillroom.store import Store
+
+Line = tuple[str | None, str]
+
+_STATES = {
+    "next": "next",
+    "extracted": "extracted",
+    "no_output": "without output",
+    "waiting": "waiting",
+    "running": "running",
+    "failed": "failed",
+    "excluded": "excluded",
+}
+_EXCLUDED = {
+    "enabled": "memories are switched off",
+    "mode": "switched off, for themselves",
+    "project": "switched off, with their project",
+    "missing": "their files are gone",
+    "archived": "archived",
+    "preview": "no person said a word",
+    "memory_worker": "sessions of the memory itself",
+    "source": "no person at the other end",
+    "age": "too old (`stillroom run --backfill` takes them)",
+    "scan_limit": "beyond the newest that a pass looks at",
+    "forgotten": "forgotten",
+}
+_TOLD_FAILURES = 5
+_TOLD_UNKNOWN = 8
+
+
+def status_command(
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Show what Stillroom knows, what it did last, what it spent, and what the next pass would do.
+
+    Shows what is stored; `stillroom threads` looks for new sessions first, and `stillroom explain` tells of one.
+
+    ```
+    stillroom status
+    stillroom status --json | jq .spent_today
+    ```
+
+    Parameters
+    ----------
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    json
+        Print everything as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    clock = SystemClock()
+    # Looking creates nothing: without a database an empty one is looked at.
+    open_store = Store.open if settings.database.exists() else Store.trial
+    with open_store(settings.database, clock=clock, limits=settings.database_limits) as store:
+        status = read_status(settings, store, clock)
+    if json:
+        print_json(status)
+        return 0
+    out = console()
+    for style, line in _lines(status):
+        out.print(plain(line), style=style, markup=False)
+    return 0
+
+
+def _lines(status: Status) -> Iterator[Line]:
+    yield from _state(status)
+    yield from _threads(status)
+    yield from _next(status)
+    yield from _memory(status)
+    yield from _spending(status)
+    yield from _reading(status)
+
+
+def _state(status: Status) -> Iterator[Line]:
+    if not status.enabled:
+        yield "yellow", "memories      switched off (`memories.enabled = false`)"
+    if status.paused_since:
+        yield "yellow", f"passes        paused since {status.paused_since} (`stillroom resume`)"
+    models = {status.extract_model, status.consolidation_model}
+    by = "by rules" if models == {OFFLINE} else f"{status.extract_model}, then {status.consolidation_model}"
+    yield None, f"home          {status.home}; distilled {by}"
+
+
+def _threads(status: Status) -> Iterator[Line]:
+    if not status.agents:
+        yield "yellow", "sessions      none known yet: `stillroom threads` looks for them"
+    for each in status.agents:
+        states = ", ".join(f"{each.states[state]:,} {word}" for state, word in _STATES.items() if state in each.states)
+        yield None, f"{each.agent:<13} {many(each.threads, 'session')}, {size(each.bytes)}: {states}"
+    if status.excluded:
+        reasons = ", ".join(f"{count:,} {_EXCLUDED.get(rule, rule)}" for rule, count in status.excluded.items())
+        yield None, f"excluded      {reasons}"
+    for failed in status.failed[:_TOLD_FAILURES]:
+        yield "red", f"failed        {failed.thread_id}: {why(failed.decided)}"
+    if status.failed_threads > _TOLD_FAILURES:
+        yield "red", f"              and {status.failed_threads - _TOLD_FAILURES:,} more"
+    for held in status.running:
+        lease = held.decided.values
+        yield None, f"running       {held.thread_id} by {lease['worker']}, lease until {moment(lease['lease_until'])}"
+
+
+def _next(status: Status) -> Iterator[Line]:
+    waiting = f"; {status.waiting_threads:,} wait" if status.waiting_threads else ""
+    if status.waiting_until:
+        waiting += f", the first until {moment(status.waiting_until)}"
+    yield None, f"next pass     extracts {many(status.next_threads, 'session')}{waiting}"
+    yield _consolidation(status.consolidation)
+    for each in status.passes:
+        yield ("red" if each.reason and not each.skipped else None), f"pass          {moment(each.at)}  {_pass(each)}"
+
+
+def _consolidation(found: Consolidation) -> Line:
+    until = f" until {moment(found.until)}" if found.until else ""
+    match found.state:
+        case "never":
+            return None, "              and consolidates for the first time"
+        case "running":
+            return None, f"              a consolidation is running, lease{until}"
+        case "failed":
+            return (
+                "red",
+                f"              the last consolidation failed: {found.last_error}; tried again after{until[6:]}",
+            )
+        case "resting":
+            return None, f"              no consolidation{until}: the last one is less than six hours ago"
+        case "due":
+            return None, "              and consolidates"
+        case "up_to_date":
+            return None, "              everything extracted so far is consolidated"
+
+
+def _pass(line: PassLine) -> str:
+    if line.skipped:
+        return f"skipped: {line.skipped.replace('_', ' ')}" + (f" ({line.reason})" if line.reason else "")
+    failed = f", {line.failed:,} failed" if line.failed else ""
+    told = f"{line.with_output:,} extracted, {line.no_output:,} without output{failed}"
+    ended = f"; {line.consolidation.replace('_', ' ')}" if line.consolidation else ""
+    return f"{told}{ended}" + (f": {line.reason}" if line.reason else "")
+
+
+def _memory(status: Status) -> Iterator[Line]:
+    folder, worth = status.folder, status.worth
+    if not folder.exists:
+        yield "yellow", f"memory        none yet in {folder.path}"
+    else:
+        sizes = f"MEMORY.md {size(folder.handbook_bytes)}, memory_summary.md {size(folder.summary_bytes)}"
+        yield None, f"memory        {folder.path}: {many(folder.files, 'file')}, {size(folder.bytes)} ({sizes})"
+    if worth.outputs:
+        lately = (
+            f"{worth.used_lately:,} of them in the last 30 days" if worth.used_lately else "none in the last 30 days"
+        )
+        used = f"cited {worth.citations:,} times, {lately}" if worth.citations else "not cited yet"
+        yield None, f"worth         rests on {worth.selected:,} of {many(worth.outputs, 'extracted session')}; {used}"
+    for told in status.told:
+        cut = f", {size(told.left_out_bytes)} left out" if told.left_out_bytes else ""
+        yield None, f"told          {moment(told.at)}  {told.agent} in {told.cwd}: {told.tokens:,} tokens{cut}"
+
+
+def _spending(status: Status) -> Iterator[Line]:
+    if not status.spent and {status.extract_model, status.consolidation_model} == {OFFLINE}:
+        return
+    if not status.spent_today:
+        yield None, "spent today   nothing"
+    for label, found in (("spent today", status.spent_today), ("in all", status.spent)):
+        for each in found:
+            yield None, f"{label:<13} {_spent(each)}"
+
+
+def _spent(each: Spent) -> str:
+    failed = f" ({each.failed_calls:,} failed)" if each.failed_calls else ""
+    unpriced = f", {each.unpriced_calls:,} of unknown price" if each.unpriced_calls else ""
+    tokens = f"{each.usage.input_tokens:,} tokens in, {each.usage.output_tokens:,} out"
+    return (
+        f"{each.phase} by {each.model}: {many(each.calls, 'call')}{failed}, {tokens}, ${each.cost_usd:,.2f}{unpriced}"
+    )
+
+
+def _reading(status: Status) -> Iterator[Line]:
+    for each in status.reads:
+        if each.bad_lines or each.long_lines:
+            told = f"{each.bad_lines:,} broken lines, {each.long_lines:,} long ones ({size(each.cut_bytes)} cut out)"
+            yield "yellow", f"{each.agent:<13} {told} in {many(each.threads, 'session')}"
+    for kind in status.unknown[:_TOLD_UNKNOWN]:
+        told = f"{many(kind.records, 'record')} of an unknown kind `{kind.kind}` in {many(kind.threads, 'session')}"
+        yield "yellow", f"{kind.agent:<13} {kind.version or 'version unknown'}: {told}"
+    if len(status.unknown) > _TOLD_UNKNOWN:
+        yield "yellow", f"              and {len(status.unknown) - _TOLD_UNKNOWN:,} more unknown kinds"
