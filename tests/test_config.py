@@ -7,7 +7,7 @@ import pytest
 from stillroom.config import Memories, default_sources, load_settings
 from stillroom.errors import ConfigError
 from stillroom.homes import HOMES as CLIENT_HOMES
-from stillroom.rollouts.readers import READERS
+from stillroom.rollouts.readers import reader_of
 
 
 def write(home: Path, text: str) -> Path:
@@ -34,7 +34,7 @@ HOMES = {
 
 
 def test_every_format_has_a_reader_and_a_variable_that_moves_its_default() -> None:
-    assert set(READERS) == set(CLIENT_HOMES)
+    assert all(agent == reader_of(agent).AGENT for agent in CLIENT_HOMES)
     for agent, home in CLIENT_HOMES.items():
         moved = {home.variable: "/elsewhere"} if home.variable else {}
         roots = [Path(s.root) for s in default_sources(moved) if s.format == agent]

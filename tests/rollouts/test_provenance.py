@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from stillroom.homes import HOMES
 from stillroom.rollouts.events import Said, read_events
 from stillroom.rollouts.found import Found
 from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.provenance import provenance_of
-from stillroom.rollouts.readers import READERS, open_thread
+from stillroom.rollouts.readers import open_thread, reader_of
 
 DATA = Path(__file__).parents[1] / "data"
 LIMIT = 8 * 1024 * 1024
@@ -40,10 +41,10 @@ def test_an_item_says_where_it_comes_from(item: Item, provenance: str) -> None:
     assert provenance_of(item) == provenance
 
 
-@pytest.mark.parametrize("agent", sorted(path.name for path in DATA.iterdir() if path.name in READERS))
+@pytest.mark.parametrize("agent", sorted(path.name for path in DATA.iterdir() if path.name in HOMES))
 def test_what_every_sample_says_has_one_origin_whether_items_or_events_are_asked(agent: str) -> None:
     for home in sorted(path for path in (DATA / agent).iterdir() if path.is_dir()):
-        for found in READERS[agent].discover(home, {}, max_line_bytes=LIMIT):
+        for found in reader_of(agent).discover(home, {}, max_line_bytes=LIMIT):
             assert isinstance(found, Found)
             with open_thread(found.thread, max_line_bytes=LIMIT) as items:
                 everything = list(items)

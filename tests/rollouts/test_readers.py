@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from stillroom.errors import RolloutError
+from stillroom.homes import HOMES
 from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import READERS, open_thread, reader_of
+from stillroom.rollouts.readers import open_thread, reader_of
 from stillroom.testing import sample_rollout
 
 
@@ -23,4 +24,4 @@ def test_a_thread_is_read_by_the_reader_of_its_agent(tmp_path: Path):
 
 
 def test_every_reader_stands_under_its_own_name():
-    assert [reader.AGENT for reader in READERS.values()] == list(READERS)
+    assert [reader_of(agent).AGENT for agent in HOMES] == list(HOMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,9 +14,10 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.extract.engine import Redact, redactor
+from stillroom.homes import HOMES
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
-from stillroom.rollouts.readers import READERS, Reader
+from stillroom.rollouts.readers import reader_of
 from stillroom.store import Store
 from stillroom.thread import FileStamp, Thread
 
@@ -55,22 +57,23 @@ async def register_threads(
 
 def _register(settings: Settings, store: Store, listen: ProgressListener) -> RegisterReport:
     report = RegisterReport()
-    for reader in READERS.values():
-        report = _register_agent(reader, settings, store, report, listen)
+    for agent in HOMES:
+        report = _register_agent(agent, settings, store, report, listen)
     listen(Progress(stage="scan", done=report.total, total=report.total))
     return report
 
 
 def _register_agent(
-    reader: Reader, settings: Settings, store: Store, before: RegisterReport, listen: ProgressListener
+    agent: str, settings: Settings, store: Store, before: RegisterReport, listen: ProgressListener
 ) -> RegisterReport:
     """Register the threads of one agent; those under a root that is no source any more are missing."""
-    roots = [Path(source.root).expanduser() for source in settings.sources if source.format == reader.AGENT]
-    known, redact = store.file_stamps(reader.AGENT), redactor(settings)
+    roots = [Path(source.root).expanduser() for source in settings.sources if source.format == agent]
+    roots = [root for root in roots if os.path.lexists(root)]
+    known, redact = store.file_stamps(agent), redactor(settings)
     found: list[tuple[Thread, FileStamp]] = []
     unchanged: set[str] = set()
     broken: list[Broken] = []
-    for number, discovery in enumerate(_discover(reader, roots, known, settings), before.total + 1):
+    for number, discovery in enumerate(_discover(agent, roots, known, settings), before.total + 1):
         match discovery:
             case Found(thread, stamp):
                 found.append((_clean(thread, redact), stamp))
@@ -84,22 +87,22 @@ def _register_agent(
             listen(Progress(stage="scan", done=number))
     forgotten = _save(settings, store, found, known)
     if unchanged:
-        _refresh(reader, roots, store, redact, unchanged, known)
+        _refresh(agent, roots, store, redact, unchanged, known)
     present = unchanged | {thread.rollout_path for thread, _ in found} | {file.path for file in broken}
     return RegisterReport(
         found=before.found + len(found) - forgotten,
         forgotten=before.forgotten + forgotten,
         unchanged=before.unchanged + len(unchanged),
-        missing=before.missing + store.forget_missing(reader.AGENT, present),
+        missing=before.missing + store.forget_missing(agent, present),
         broken=(*before.broken, *(Broken(file.path, redact(file.reason)) for file in broken)),
     )
 
 
 def _discover(
-    reader: Reader, roots: Iterable[Path], known: Mapping[str, FileStamp], settings: Settings
+    agent: str, roots: Iterable[Path], known: Mapping[str, FileStamp], settings: Settings
 ) -> Iterator[Discovery]:
     for root in roots:
-        yield from reader.discover(root, known, max_line_bytes=settings.stage_one.max_line_bytes)
+        yield from reader_of(agent).discover(root, known, max_line_bytes=settings.stage_one.max_line_bytes)
 
 
 def _save(
@@ -116,7 +119,7 @@ def _save(
 
 
 def _refresh(
-    reader: Reader,
+    agent: str,
     roots: Iterable[Path],
     store: Store,
     redact: Redact,
@@ -124,13 +127,11 @@ def _refresh(
     known: Mapping[str, FileStamp],
 ) -> None:
     """Save what an agent changed of its threads without touching their files."""
-    stored = [
-        thread for thread in store.threads(limit=sys.maxsize, agent=reader.AGENT) if thread.rollout_path in unchanged
-    ]
+    stored = [thread for thread in store.threads(limit=sys.maxsize, agent=agent) if thread.rollout_path in unchanged]
     # What is stored is redacted: compared with what the agent has it would differ in every pass.
     before = {thread.thread_id: thread for thread in stored}
     for root in roots:
-        clean = (_clean(thread, redact) for thread in reader.refreshed(root, stored))
+        clean = (_clean(thread, redact) for thread in reader_of(agent).refreshed(root, stored))
         if changed := [(thread, known[thread.rollout_path]) for thread in clean if before[thread.thread_id] != thread]:
             store.save_threads(changed)
 

@@ -4,34 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.aider import reader as aider
-from stillroom.rollouts.agents.atif import reader as atif
-from stillroom.rollouts.agents.chat import reader as chat
-from stillroom.rollouts.agents.claude_code import reader as claude_code
-from stillroom.rollouts.agents.cline import reader as cline
-from stillroom.rollouts.agents.codex import reader as codex
-from stillroom.rollouts.agents.continue_dev import reader as continue_dev
-from stillroom.rollouts.agents.copilot import reader as copilot
-from stillroom.rollouts.agents.cursor import reader as cursor
-from stillroom.rollouts.agents.gemini import reader as gemini
-from stillroom.rollouts.agents.inspect_ai import reader as inspect_ai
-from stillroom.rollouts.agents.kimi_code import reader as kimi_code
-from stillroom.rollouts.agents.langchain import reader as langchain
-from stillroom.rollouts.agents.letta_code import reader as letta_code
-from stillroom.rollouts.agents.openai_agents import reader as openai_agents
-from stillroom.rollouts.agents.opencode import reader as opencode
-from stillroom.rollouts.agents.openhands import reader as openhands
-from stillroom.rollouts.agents.otel import reader as otel
-from stillroom.rollouts.agents.pi import reader as pi
-from stillroom.rollouts.agents.pydantic_ai import reader as pydantic_ai
-from stillroom.rollouts.agents.qwen import reader as qwen
-from stillroom.rollouts.agents.stillroom import reader as stillroom
-from stillroom.rollouts.agents.swe_agent import reader as swe_agent
 from stillroom.rollouts.found import Discovery
 from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.thread import FileStamp, Thread
@@ -59,44 +35,106 @@ class Reader(Protocol):
         """The items of the session stored at `path`. Raises `RolloutError` if it can't be opened."""
 
 
-READERS: Mapping[str, Reader] = MappingProxyType(
-    {
-        reader.AGENT: reader
-        for reader in (
-            codex,
-            claude_code,
-            opencode,
-            gemini,
-            qwen,
-            copilot,
-            pi,
-            aider,
-            openhands,
-            continue_dev,
-            cline,
-            letta_code,
-            kimi_code,
-            cursor,
-            stillroom,
-            openai_agents,
-            langchain,
-            chat,
-            atif,
-            pydantic_ai,
-            otel,
-            swe_agent,
-            inspect_ai,
-        )
-    }
-)
-"""By agent."""
-
-
 def reader_of(agent: str) -> Reader:
-    """The reader of an agent's sessions. Raises `RolloutError` for an agent that this version does not know."""
-    if (reader := READERS.get(agent)) is None:
-        raise RolloutError(f"sessions of `{agent}` can't be read by this version")
-    return reader
+    """The reader of an agent's sessions. Raises `RolloutError` for an agent that this version does not know.
+
+    Imported when it is asked for: nobody has sessions of all of them, and together they take as long as a small pass.
+    """
+    match agent:
+        case "aider":
+            from stillroom.rollouts.agents.aider import reader as aider
+
+            return aider
+        case "atif":
+            from stillroom.rollouts.agents.atif import reader as atif
+
+            return atif
+        case "chat-messages":
+            from stillroom.rollouts.agents.chat import reader as chat
+
+            return chat
+        case "claude-code":
+            from stillroom.rollouts.agents.claude_code import reader as claude_code
+
+            return claude_code
+        case "cline":
+            from stillroom.rollouts.agents.cline import reader as cline
+
+            return cline
+        case "codex":
+            from stillroom.rollouts.agents.codex import reader as codex
+
+            return codex
+        case "continue":
+            from stillroom.rollouts.agents.continue_dev import reader as continue_dev
+
+            return continue_dev
+        case "copilot-cli":
+            from stillroom.rollouts.agents.copilot import reader as copilot
+
+            return copilot
+        case "cursor":
+            from stillroom.rollouts.agents.cursor import reader as cursor
+
+            return cursor
+        case "gemini-cli":
+            from stillroom.rollouts.agents.gemini import reader as gemini
+
+            return gemini
+        case "inspect-ai":
+            from stillroom.rollouts.agents.inspect_ai import reader as inspect_ai
+
+            return inspect_ai
+        case "kimi-code":
+            from stillroom.rollouts.agents.kimi_code import reader as kimi_code
+
+            return kimi_code
+        case "langchain":
+            from stillroom.rollouts.agents.langchain import reader as langchain
+
+            return langchain
+        case "letta-code":
+            from stillroom.rollouts.agents.letta_code import reader as letta_code
+
+            return letta_code
+        case "openai-agents":
+            from stillroom.rollouts.agents.openai_agents import reader as openai_agents
+
+            return openai_agents
+        case "opencode":
+            from stillroom.rollouts.agents.opencode import reader as opencode
+
+            return opencode
+        case "openhands":
+            from stillroom.rollouts.agents.openhands import reader as openhands
+
+            return openhands
+        case "otel-genai":
+            from stillroom.rollouts.agents.otel import reader as otel
+
+            return otel
+        case "pi":
+            from stillroom.rollouts.agents.pi import reader as pi
+
+            return pi
+        case "pydantic-ai":
+            from stillroom.rollouts.agents.pydantic_ai import reader as pydantic_ai
+
+            return pydantic_ai
+        case "qwen-code":
+            from stillroom.rollouts.agents.qwen import reader as qwen
+
+            return qwen
+        case "stillroom":
+            from stillroom.rollouts.agents.stillroom import reader as stillroom
+
+            return stillroom
+        case "swe-agent":
+            from stillroom.rollouts.agents.swe_agent import reader as swe_agent
+
+            return swe_agent
+        case _:
+            raise RolloutError(f"sessions of `{agent}` can't be read by this version")
 
 
 def open_thread(

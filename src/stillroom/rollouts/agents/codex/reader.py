@@ -24,7 +24,7 @@ from stillroom.rollouts.stream import ItemStream, open_items
 from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp, Thread
 
-__all__ = ["AGENT", "discover", "open_items", "refreshed"]
+__all__ = ["AGENT", "COPIES", "discover", "open_items", "refreshed"]
 
 AGENT = "codex"
 COPIES = False
