@@ -53,6 +53,7 @@ WHOLE = (
     "recording/adapters",
     "service",
     "undoing/test_forgetting.py",
+    "undoing/test_undo.py",
 )
 
 

@@ -39,6 +39,8 @@ COMMANDS = {
     "note": "stillroom.cli.folder:note_command",
     "log": "stillroom.cli.versions:log_command",
     "diff": "stillroom.cli.versions:diff_command",
+    "undo": "stillroom.cli.undo:undo_command",
+    "redo": "stillroom.cli.undo:redo_command",
     "forget": "stillroom.cli.forget:forget_command",
     "pause": "stillroom.cli.switches:pause_command",
     "resume": "stillroom.cli.switches:resume_command",

@@ -202,6 +202,62 @@ FROM memory_uses;
 UPDATE memory_uses SET counted = :counted
 WHERE thread_id = :thread_id AND digest = :digest AND nth = :nth;
 
+-- restore_output --
+-- An output as it was once. One that was extracted anew and not yet consolidated is news, and stays.
+INSERT INTO stage1_outputs (
+    thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, generated_at, engine
+)
+SELECT :thread_id, :source_updated_at, :raw_memory, :rollout_summary, :rollout_slug, :generated_at, 'unknown'
+WHERE EXISTS (SELECT 1 FROM threads WHERE thread_id = :thread_id)
+ON CONFLICT (thread_id) DO UPDATE SET
+    source_updated_at = excluded.source_updated_at,
+    raw_memory = excluded.raw_memory,
+    rollout_summary = excluded.rollout_summary,
+    rollout_slug = excluded.rollout_slug,
+    generated_at = excluded.generated_at
+WHERE NOT (
+        held IS NULL AND selected_for_phase2_source_updated_at IS NOT stage1_outputs.source_updated_at
+        AND stage1_outputs.source_updated_at > excluded.source_updated_at
+    )
+    AND (
+        stage1_outputs.source_updated_at <> excluded.source_updated_at
+        OR trim(stage1_outputs.raw_memory, char(32, 9, 10, 13)) <> trim(excluded.raw_memory, char(32, 9, 10, 13))
+        OR stage1_outputs.rollout_summary <> excluded.rollout_summary
+    );
+
+-- list_selected --
+-- The previous selection, with the version that was consolidated and the one that there is.
+SELECT thread_id, source_updated_at, selected_for_phase2_source_updated_at
+FROM stage1_outputs
+WHERE selected_for_phase2 = 1;
+
+-- hold_in --
+-- The folder has this version again, however old it is.
+UPDATE stage1_outputs SET
+    held = 'in', selected_for_phase2 = 1, selected_for_phase2_source_updated_at = source_updated_at
+WHERE thread_id = :thread_id AND source_updated_at = :source_updated_at;
+
+-- hold_out --
+-- The folder is without it again.
+UPDATE stage1_outputs SET
+    held = CASE WHEN selected_for_phase2_source_updated_at = source_updated_at THEN 'out' END,
+    selected_for_phase2 = 0, selected_for_phase2_source_updated_at = NULL
+WHERE thread_id = :thread_id;
+
+-- reopen_undone --
+-- Of threads that an undo gave an older output, the newer one is extracted again.
+UPDATE jobs SET reopened = 1, retry_at = NULL
+WHERE kind = 'memory_stage1' AND status <> 'running' AND EXISTS (
+    SELECT 1
+    FROM stage1_outputs AS output
+    WHERE output.thread_id = jobs.job_key AND held = 'in' AND source_updated_at < jobs.last_success_watermark
+);
+
+-- let_go --
+-- No undo decides any more.
+UPDATE stage1_outputs SET held = NULL
+WHERE held IS NOT NULL;
+
 -- list_switched_off --
 -- The folders of threads whose project is switched off.
 SELECT DISTINCT cwd

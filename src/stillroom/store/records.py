@@ -17,6 +17,17 @@ class Stage1Draft(msgspec.Struct, frozen=True, kw_only=True):
     rollout_slug: str | None = None
 
 
+class Stage1Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """An output as a version of the memory folder has it."""
+
+    thread_id: str
+    source_updated_at: int  #: seconds
+    raw_memory: str
+    rollout_summary: str
+    rollout_slug: str | None
+    generated_at: int  #: seconds; when that version was made
+
+
 class Stage1Output(msgspec.Struct, frozen=True, kw_only=True):
     """A stored draft with what is known of its thread: the input of phase 2."""
 

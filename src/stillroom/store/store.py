@@ -27,6 +27,7 @@ from stillroom.store import (
     standings,
     switching,
     threads,
+    undoing,
     usage,
 )
 from stillroom.store.database import Database, copy_database
@@ -47,6 +48,7 @@ from stillroom.store.records import (
     Stage1ClaimOutcome,
     Stage1Draft,
     Stage1Output,
+    Stage1Restored,
     ThreadRead,
     ThreadsLeft,
     UnknownTotal,
@@ -210,6 +212,22 @@ class Store:
         """Write the database anew, so that no free page and no log holds what was deleted. False: another process reads
         an old state right now, and the log stays until it ends."""
         return self._database.compact()
+
+    # Undoing
+
+    def undo(self, restored: Sequence[Stage1Restored]) -> int:
+        """These outputs are selected again as they were; returns how many that came later stay out from now on, until
+        their threads change or `redo`."""
+        with self._database.write() as db:
+            return undoing.undo(db, restored)
+
+    def redo(self) -> int:
+        """Let the next consolidation decide again about what was undone; returns how many outputs that are."""
+        with self._database.write() as db:
+            changed = undoing.redo(db)
+            if changed:
+                consolidation.enqueue(db, self._clock.now(), retries=_RETRIES)
+            return changed
 
     # Switching off
 

@@ -11,7 +11,8 @@ from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone
 from stillroom.undoing.cleaning import settle
 from stillroom.undoing.forgetting import finish_forgetting
-from stillroom.undoing.unfinished import Forgetting
+from stillroom.undoing.undo import finish_undo
+from stillroom.undoing.unfinished import Forgetting, Undoing
 
 
 def finish_if_begun(settings: Settings, clock: Clock) -> str | None:
@@ -37,5 +38,9 @@ def finish(settings: Settings, store: Store) -> str | None:
             done = finish_forgetting(settings, store, work)
             told = f"{done.threads:,} session{'' if done.threads == 1 else 's'} that a killed `forget` had begun with"
             return f"forgot {told}" + ("" if done.is_complete else "; something is left: `stillroom forget` says what")
+        case Undoing():
+            settle(settings)
+            finish_undo(settings, store, work)
+            return "took back what a killed `undo` had begun to"
         case _:
             assert_never(work)

@@ -3,7 +3,8 @@
     plan = plan_forgetting(settings, store, choice)     # shows what goes; nothing is changed
     report = forget(settings, store, plan, now=…)
 
-The sessions' own files belong to their agents and are never touched. Only hashes stay, by which the sessions are known
+The sessions' own files belong to their agents and are never touched, unless they were recorded into Stillroom's home.
+Only hashes stay, by which the sessions are known
 if they come again. Killed at any point, the next `forget` or pass finishes it.
 """
 
@@ -61,7 +62,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[PlannedThread, ...]
     #: Lines of the handbook, the summary, skills and notes.
     lines: tuple[Line, ...]
-    #: Files of the memory folder that go whole.
+    #: Files that go whole: of the memory folder, and sessions that were recorded into the home.
     files: tuple[str, ...]
     #: Lines that rest on these sessions among others: they stay, for the next consolidation to look at.
     undecided: tuple[Line, ...]
@@ -108,6 +109,7 @@ def plan_forgetting(settings: Settings, store: Store, choice: Choice, *, now: in
     traces = traces_of(settings, store, readable, threads, choice)
     traces = msgspec.structs.replace(traces, titles=_emptied(settings, readable, traces))
     files, lines, undecided = _preview(settings, traces)
+    files += [shown(str(path)) for path in _own_recordings(settings, threads)]
     made = {stamp.thread_id for stamp in store.output_stamps()}
     preview = Preview(
         threads=tuple(
@@ -149,6 +151,9 @@ def finish_forgetting(
     # 1. The database first: from now on no pass learns it again.
     store.forget(work.threads, finder.text_without)
     checkpoint("database cleaned")
+    for path in _own_recordings(settings, work.threads):
+        path.unlink()
+    checkpoint("recordings deleted")
     # 2. The folder and everything beside it. Summaries first: the handbook's record speaks of their lines.
     purge = Purge(finder)
     files, lines, unsure = _preview(settings, work.traces, purge)
@@ -181,6 +186,13 @@ def finish_forgetting(
         left=tuple(left),
         log_in_use=not emptied,
     )
+
+
+def _own_recordings(settings: Settings, threads: Iterable[Thread]) -> list[Path]:
+    """Sessions that were recorded into the home, or copied there: no agent has them."""
+    home = settings.home.resolve()
+    paths = [Path(thread.rollout_path) for thread in threads]
+    return [path for path in paths if path.is_file() and path.resolve().is_relative_to(home)]
 
 
 def _lines(text: str) -> Iterable[str]:

@@ -25,7 +25,19 @@ class Forgetting(msgspec.Struct, frozen=True, kw_only=True, tag="forget"):
     at: int  #: seconds
 
 
-Unfinished = Forgetting
+class Undoing(msgspec.Struct, frozen=True, kw_only=True, tag="undo"):
+    """Versions are being taken back."""
+
+    #: Of the version that will say so.
+    run: str
+    #: The oldest version that goes.
+    first: str
+    #: Give a person's edits up where they can't be told from what goes.
+    discard_edits: bool
+    at: int  #: seconds
+
+
+Unfinished = Forgetting | Undoing
 
 
 def begin(home: Path, work: Unfinished) -> None:

@@ -19,6 +19,10 @@ from stillroom.workspace.tree import shown
 #: What a person may call a version: letters that git gave it, or so many back from the newest.
 _NAME = re.compile(r"(?:[0-9a-f]{4,40}|HEAD)(?:~[0-9]{0,6}|\^)*", re.ASCII)
 _RUN = re.compile(r"^Stillroom-Run: (\S+)$", re.MULTILINE)
+#: The run that an undo took back, with everything after it.
+UNDOES = "Stillroom-Undoes"
+_UNDOES = re.compile(rf"^{UNDOES}: (\S+)$", re.MULTILINE)
+CONSOLIDATION = "Consolidate "
 _CODE = (f":(exclude){RAW_MEMORIES}", f":(exclude){SUMMARIES}")
 _PATCH = (
     *("diff-tree", "-r", "-p", "--no-commit-id", "--no-renames", "--text", "--unified=3", "--no-color"),
@@ -36,6 +40,12 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...]
     #: The run that made it; None: no consolidation did.
     run: str | None = None
+    #: The run that it took back, with everything after it.
+    undoes: str | None = None
+
+    @property
+    def is_consolidation(self) -> bool:
+        return self.run is not None and self.subject.startswith(CONSOLIDATION)
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,13 +135,14 @@ def _version(part: str) -> Version:
     head, _, rest = part.partition("\n")
     message, _, names = rest.partition("\x02")
     commit, _, at = head.partition(" ")
-    run = _RUN.search(message)
+    run, undoes = _RUN.search(message), _UNDOES.search(message)
     return Version(
         commit=commit,
         at=int(at),
         subject=message.strip().partition("\n")[0],
         changed=tuple(_changes(names.splitlines())),
         run=run[1] if run else None,
+        undoes=undoes[1] if undoes else None,
     )
 
 

@@ -195,6 +195,15 @@ class Repository:
             raise HistoryError(f"git wrote no commit to `{self.git_dir}`")
         return head
 
+    def merge(self, current: bytes, base: bytes, other: bytes) -> bytes | None:
+        """`current` with what changed from `base` to `other`; None where both changed the same lines."""
+        with tempfile.TemporaryDirectory(prefix="stillroom-merge-") as place:
+            paths = [Path(place) / name for name in ("current", "base", "other")]
+            for path, data in zip(paths, (current, base, other), strict=True):
+                path.write_bytes(data)
+            answer = self._call("merge-file", "--stdout", "--quiet", *map(str, paths))
+        return answer.stdout if answer.returncode == 0 else None
+
     def patch(self, old: str, new: str) -> bytes:
         """The unified diff between two trees, as git writes it."""
         return self.run(*_PATCH, old, new)

@@ -1,0 +1,160 @@
+"""`stillroom undo` and `redo`: a consolidation is taken back, and taken up again."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from stillroom.cli.asking import agrees
+from stillroom.cli.output import console, plain, print_json
+from stillroom.clock import SystemClock
+from stillroom.config import load_settings
+from stillroom.store import Store
+from stillroom.undoing.alone import alone
+from stillroom.undoing.finishing import finish
+from stillroom.undoing.undo import Undone, UndoPreview, plan_undo, undo
+from stillroom.undoing.versions import open_history
+
+_SHOWN = 12
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    preview: UndoPreview
+    done: Undone | None
+
+
+class _Redone(msgspec.Struct, frozen=True):
+    sessions: int
+
+
+def undo_command(
+    version: str | None = None,
+    /,
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    discard_edits: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Take the last consolidation back, or a named one with everything after it.
+
+    The memory folder becomes what it was before, with your own edits since. The sessions that came into it stay out
+    until they go on, or until `stillroom redo`: the next pass does not do again what you undid. Once more undoes the
+    one before. What is undone stays in the history.
+
+    ```
+    stillroom undo
+    stillroom undo 3f2a61 --dry-run
+    ```
+
+    Parameters
+    ----------
+    version
+        A consolidation of `stillroom log` (the first letters will do). Default: the last one that stands.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    discard_edits
+        Give your edits up in files where they touch the same lines. They stay in the history.
+    dry_run
+        Only show what would go.
+    yes
+        Don't ask.
+    json
+        Print `{preview, done}` as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    if not settings.database.is_file():
+        console().print("there is no memory yet", style="yellow")
+        return 0
+    clock = SystemClock()
+    with (
+        alone(settings.home),
+        Store.open(settings.database, clock=clock, limits=settings.database_limits) as store,
+    ):
+        if told := finish(settings, store):
+            console().print(plain(told), style="yellow", markup=False)
+        history = open_history(settings)
+        plan = plan_undo(settings, history, version, now=clock.now(), discard_edits=discard_edits)
+        if not json:
+            _show(plan.preview)
+        if dry_run:
+            if json:
+                print_json(_Answer(plan.preview, None))
+            return 0
+        stopped = plan.preview.conflicts and not discard_edits
+        if not (yes or stopped or agrees("Take this back?")):
+            return 1
+        done = undo(settings, store, history, plan)
+    print_json(_Answer(plan.preview, done)) if json else _tell(done)
+    return 0
+
+
+def redo_command(*, home: Path | None = None, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Let the next consolidation take up again what was undone.
+
+    ```
+    stillroom redo
+    ```
+
+    Parameters
+    ----------
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    json
+        Print `{sessions}` as JSON: how many it concerns.
+    """
+    settings = load_settings(home=home)
+    sessions = 0
+    if settings.database.is_file():
+        clock = SystemClock()
+        with (
+            alone(settings.home),
+            Store.open(settings.database, clock=clock, limits=settings.database_limits) as store,
+        ):
+            finish(settings, store)
+            sessions = store.redo()
+    if json:
+        print_json(_Redone(sessions))
+    elif sessions:
+        console().print(f"the next consolidation decides again about {sessions:,} sessions", markup=False)
+    else:
+        console().print("nothing is held back by an undo", markup=False)
+    return 0
+
+
+def _show(preview: UndoPreview) -> None:
+    out = console()
+
+    def say(text: str, style: str | None = None) -> None:
+        out.print(plain(text), style=style, markup=False)
+
+    for version in preview.undone[:_SHOWN]:
+        moment = datetime.fromtimestamp(version.at).astimezone().strftime("%Y-%m-%d %H:%M")
+        say(f"undo   {version.commit[:10]}  {moment}  {version.subject}")
+    for change in preview.changes[:_SHOWN]:
+        say(f"file   {change}")
+    if len(preview.changes) > _SHOWN:
+        say(f"       and {len(preview.changes) - _SHOWN:,} more (--json lists all)")
+    for version in preview.edits[:_SHOWN]:
+        say(f"stays  {version.commit[:10]}  {version.subject}")
+    for path in preview.conflicts:
+        say(f"edits  {path}: your edits touch what is taken back", "yellow")
+
+
+def _tell(done: Undone) -> None:
+    out = console()
+    out.print(
+        f"taken back: {len(done.written):,} files written, {len(done.deleted):,} deleted", style="green", markup=False
+    )
+    for path in done.kept_for_user:
+        out.print(plain(f"{path} was edited meanwhile: yours stays"), style="yellow", markup=False)
+    if done.held_out:
+        out.print(f"{done.held_out:,} sessions stay out until they go on, or until `stillroom redo`", markup=False)
