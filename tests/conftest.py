@@ -38,6 +38,7 @@ _OF_THE_USER = (
 WHOLE = (
     "budget/adapters",
     "cli/test_cli_folder.py",
+    "cli/test_cli_ingest.py",
     "cli/test_cli_recall.py",
     "cli/test_cli_run.py",
     "cli/test_cli_search.py",

@@ -53,6 +53,7 @@ def samples() -> list[tuple[Format, Path]]:
         ("claude-code", "claude-code/2.1.150/projects/*/*.jsonl"),
         ("gemini-cli", "gemini-cli/*/tmp/*/chats/session-*.jsonl"),
         ("qwen-code", "qwen-code/*/projects/*/chats/*.jsonl"),
+        ("kimi-code", "kimi-code/*/sessions/*/*/agents/main/wire.jsonl"),
         ("pi", "pi/*/sessions/*/*.jsonl"),
         ("copilot-cli", "copilot-cli/*/session-state/*/events.jsonl"),
     ]

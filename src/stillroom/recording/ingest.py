@@ -145,6 +145,10 @@ def _ingest(
         try:
             with open(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file:
                 items, stats, used = _write(file, settings, reader, thread, cwd, listen)
+                if not items:
+                    return Refused(
+                        thread_id=thread.thread_id, reason=f"nothing is said or done in `{thread.rollout_path}`"
+                    )
                 is_old = before is not None and _is_beginning(file, before)
                 if not is_old:
                     _end(file, thread, used)
