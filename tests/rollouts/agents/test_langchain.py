@@ -152,6 +152,7 @@ def test_pickles_are_not_read_and_other_channels_only_without_the_usual_one(tmp_
         db.execute("UPDATE checkpoints SET type = 'pickle' WHERE thread_id = 'p'")
     assert [read(reader, thread(path, name))[0] for name in "tu"] == [[("user", "Hi.")], [("user", "Ho.")]]
     assert look(path)["p"].thread.preview == ""
+    assert read(reader, thread(path, "p"))[2].unknown == {"message/checkpoint/pickle": 1}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
-from stillroom.errors import RolloutError
+from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.agents.otel import reader
 from stillroom.rollouts.events import Said, read_events
 from stillroom.rollouts.found import Found, Unchanged
@@ -285,13 +286,17 @@ _LINES = st.fixed_dictionaries(
 )
 
 
+_DEEP = b'\n{"attributes":{"gen_ai.input.messages":' + b"[" * 400 + b'"x"' + b"]" * 400 + b',"session.id":"deep"}}\n'
+
+
 @given(lines=st.lists(_LINES | _JSON, max_size=5), cut=st.integers(0, 300))
 def test_nothing_in_a_file_raises_or_costs_another_line(tmp_path_factory, lines: list[object], cut: int):
     path = put(
         tmp_path_factory.mktemp("any"), chat(1, "A.", "One.", of="kept"), *lines, chat(2, "B.", "Two.", of="cut")
     )
-    path.write_bytes(path.read_bytes()[: -cut or None])
+    path.write_bytes(path.read_bytes()[: -cut or None] + _DEEP)
     found = look(path)
     assert read(reader, one(path, "kept"))[0] == [("user", "A."), ("assistant", "One.")]
     for each in found.values():
-        read(reader, Path(each.thread.rollout_path))
+        with suppress(EmptyRollout):  # what should be messages is something else
+            read(reader, Path(each.thread.rollout_path))

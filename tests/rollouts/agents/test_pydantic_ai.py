@@ -65,6 +65,8 @@ def test_a_history_that_holds_all_of_an_earlier_one_is_read_for_its_new_part(tmp
     assert [text for who, text in read(reader, earlier)[0] if who == "user"] == ["Check the history [[par]]"]
     assert [text for who, text in read(reader, later)[0] if who == "user"] == ["Plain follow up"]
     assert len([text for who, text in read(reader, other)[0] if who == "user"]) == 2
+    earlier.write_text("7" + earlier.read_text(encoding="utf-8"), encoding="utf-8")
+    assert len([text for who, text in read(reader, later)[0] if who == "user"]) == 2
     earlier.unlink()
     assert len([text for who, text in read(reader, later)[0] if who == "user"]) == 2
 

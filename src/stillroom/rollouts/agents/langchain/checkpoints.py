@@ -37,6 +37,10 @@ _CHECKPOINTS = """
     WHERE thread_id = ? AND checkpoint_ns = ? AND type = 'msgpack' AND typeof(checkpoint) IN ('text', 'blob')
     ORDER BY checkpoint_id DESC LIMIT ?
 """
+# Pickles, and the JSON of the first versions.
+_OTHER_TYPES = """
+    SELECT DISTINCT type FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND type <> 'msgpack'
+"""
 # What a thread has at most: a checkpoint is written a step. And those that are read in full, beside the last one.
 _MAX_CHECKPOINTS = 20_000
 _MAX_READ = 64
@@ -102,6 +106,9 @@ def lines(path: Path, session: str, *, max_line_bytes: int, reading: Reading = R
     """The lines of a thread, in pieces. Raises `OSError` where the database can't be read."""
     try:
         with opened(path) as db:
+            for (kind,) in db.execute(_OTHER_TYPES, inside_of(session)):
+                unread = {"type": f"checkpoint/{_text(kind)}"}
+                yield from enclosed("item", [_encoded(unread)], Stored(number=0))
             rows = db.execute(_CHECKPOINTS, (*inside_of(session), _MAX_CHECKPOINTS)).fetchall()
             chosen, alive = _chosen([_checkpoint(db, *row) for row in reversed(rows)])
             kept: set[int] = set()

@@ -85,9 +85,12 @@ def lines(path: Path, name: str, *, max_line_bytes: int, reading: Reading = READ
             yield from documents.lines(open_chunks(_text(path, found.place, attribute, reading)), (), reading=reading)
         return
     for entry in _entries(path, max_line_bytes, reading, start=found.place):
-        for number, span in enumerate(spans_of(entry.line)):
-            if number == found.number:
-                yield from _lines(span)
+        try:
+            for number, span in enumerate(spans_of(entry.line)):
+                if number == found.number:
+                    yield from _lines(span)
+        except UNREADABLE as error:
+            raise RolloutError(f"`{path}` was written anew while it was read") from error
         return
 
 

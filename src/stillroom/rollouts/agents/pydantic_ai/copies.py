@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from stillroom.config import READING, Reading
+from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.ends import read_small
 from stillroom.rollouts.agents.lists import list_files, raw_lines
 from stillroom.rollouts.agents.made import UNREADABLE
@@ -30,7 +31,10 @@ def inherited(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
     taken: set[int] = set()
     for other in same:
         own = own if own is not None else _keys(path, max_line_bytes, reading)
-        theirs = _keys(other, max_line_bytes, reading)
+        try:
+            theirs = _keys(other, max_line_bytes, reading)
+        except (OSError, RolloutError):
+            continue  # it fails alone
         if theirs < own or (theirs == own and other.name < path.name):
             taken |= theirs
     return frozenset(taken)
