@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
 import sys
 import zipfile
 import zlib
@@ -170,3 +171,34 @@ def test_a_document_cut_anywhere_keeps_its_whole_samples(tmp_path: Path):
             assert read(reader, Path(each.thread.rollout_path))[0][0] == ("agent", "Task 1.")
     assert counts == sorted(counts)
     assert set(counts) == {0, 1, 2}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+def test_a_sample_of_300_mb_takes_little_memory(tmp_path: Path):
+    """Packed it has some 100 KB; nothing but what is read at the time may be unpacked."""
+    turn = {"role": "assistant", "content": 'say "a"\n' * 200}
+    image = {"role": "user", "content": [{"type": "image", "image": "QUJD" * 20_000_000}]}
+    log = archived(
+        tmp_path / "log.eval",
+        {
+            "header.json": {"eval": EVAL},
+            "samples/1_epoch_1.json": sample(1, {"role": "user", "content": "Go."}, *[turn] * 110_000, image),
+        },
+    )
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from stillroom.rollouts.agents.inspect_ai import reader\n"
+        "(found,) = reader.discover(Path(sys.argv[1]), {}, max_line_bytes=8 << 20)\n"
+        "with reader.open_items(Path(found.thread.rollout_path), max_line_bytes=8 << 20) as items:\n"
+        "    read = sum(1 for _ in items)\n"
+        "peak = Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0]\n"
+        "print(read, items.stats.bytes >> 20, int(peak) // 1024)\n"
+    )
+    asked, environ = [sys.executable, "-c", script, str(log)], {"PYTHONPATH": str(DATA.parents[1] / "src")}
+    done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True, timeout=300, env=environ)
+    items, read_mb, peak_mb = map(int, done.stdout.split())
+    assert items == 110_001
+    assert read_mb > 250
+    assert peak_mb < 150

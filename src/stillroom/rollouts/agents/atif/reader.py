@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Generator, Iterator, Mapping
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -21,7 +23,7 @@ from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.atif.records import Records
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.decoder import text_of
-from stillroom.rollouts.agents.ends import asked_of, read_description
+from stillroom.rollouts.agents.ends import Asked, asked_of, read_description
 from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.scan import File, scan_stores
 from stillroom.rollouts.agents.scan import refreshed as refreshed
@@ -174,27 +176,42 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Iterator[Discove
     traits = _traits(place, reading)
     if not text_of(traits.schema_version).startswith("ATIF-"):
         raise RolloutError(f"`{file.path}` can't be used: it is no trajectory in ATIF")
-    main = _thread(file, place, traits, None, max_line_bytes, reading)
+    with _stream(
+        place, traits, max_line_bytes=max_line_bytes, stop_after_bytes=reading.long_head_bytes, reading=reading
+    ) as items:
+        asked = asked_of(items, reading=reading)
+    ended = _last_ms(file, reading) or file.mtime_ns // 1_000_000
+    main = _described(file, place, traits, asked, None, ended)
     yield main
-    for number in range(_MAX_SUB_AGENTS):
-        place = _Place(file.path, number)
-        traits = _traits(place, reading)
-        if traits.schema_version is None and traits.agent.name is None:
-            return
-        parent = main.thread.thread_id if isinstance(main, Found) else None
-        yield _thread(file, place, traits, parent, max_line_bytes, reading)
+    if isinstance(main, Found):
+        yield from _sub_agents(file, main.thread, max_line_bytes, reading)
+
+
+def _sub_agents(file: File, parent: Thread, max_line_bytes: int, reading: Reading) -> Iterator[Discovery]:
+    """Those whose trajectories stand in their parent's; what they were asked is nobody's word, and is not shown."""
+    with open_stored(file.path, reading=reading) as text:
+        every = documents.elements(text, ("subagent_trajectories",), max_line_bytes=max_line_bytes, reading=reading)
+        for number, line in enumerate(islice(every, _MAX_SUB_AGENTS)):
+            if line != documents.TORN:
+                traits = _traits_in(BytesIO(line), (), reading)
+                place = _Place(file.path, number)
+                yield _described(file, place, traits, Asked("", None), parent.thread_id, parent.updated_at_ms)
 
 
 def _traits(place: _Place, reading: Reading) -> _Traits:
     with open_stored(place.file, reading=reading) as file:
-        found = documents.fields(
-            file,
-            _Traits.__struct_fields__,
-            path=place.inside,
-            max_bytes=_MAX_FIELD_BYTES,
-            stop_after_bytes=reading.long_head_bytes,
-            reading=reading,
-        )
+        return _traits_in(file, place.inside, reading)
+
+
+def _traits_in(file: BinaryIO, path: documents.Path, reading: Reading) -> _Traits:
+    found = documents.fields(
+        file,
+        _Traits.__struct_fields__,
+        path=path,
+        max_bytes=_MAX_FIELD_BYTES,
+        stop_after_bytes=reading.long_head_bytes,
+        reading=reading,
+    )
     traits = _Traits()
     for name, raw in found.items():
         try:
@@ -222,20 +239,13 @@ def _last_ms(file: File, reading: Reading) -> int | None:
     return max((at for time in found if (at := parse_timestamp(time)) is not None), default=None)
 
 
-def _thread(
-    file: File, place: _Place, traits: _Traits, parent: str | None, max_line_bytes: int, reading: Reading
-) -> Discovery:
+def _described(file: File, place: _Place, traits: _Traits, asked: Asked, parent: str | None, ended: int) -> Discovery:
     thread_id = traits.thread_id
     if parent is not None and thread_id in (_NO_ID, parent):
         thread_id = f"{parent}-{place.number}"
     if _ID.fullmatch(thread_id) is None or thread_id == _NO_ID:
         return Broken(str(place.rollout), f"`{place.rollout}` can't be used: it has no id")
     parent = parent or _parent_of(traits)
-    with _stream(
-        place, traits, max_line_bytes=max_line_bytes, stop_after_bytes=reading.long_head_bytes, reading=reading
-    ) as items:
-        asked = asked_of(items, reading=reading)
-    ended = _last_ms(file, reading) or file.mtime_ns // 1_000_000
     extra = traits.extra or _Extra()
     thread = Thread(
         thread_id=thread_id,
