@@ -120,8 +120,8 @@ SECTIONS = (
         "hook",
         "The hook",
         "Asked: `stillroom-hook claude-code session-start` with a summary of 40 kB in at most 2.5 times the wall time "
-        "of `python -c pass`, and never over 100 ms of CPU. The last row is paid once after an edit by hand, a changed "
-        "setting or an upgrade; a pass leaves the copy that the others read.",
+        "of `python -c pass`, and never over 100 ms of CPU. After an edit it tells what still stands of the "
+        "prepared copy, which is renewed beside the session; the last row is paid once after an upgrade.",
         ("bench/bench_hook.py",),
     ),
     Section(

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from stillroom.recall.telling.instructions import Stale, fast_instructions
+
 ROUNDS = 41
 SUMMARY_BYTES = 40_000
 #: As uv and pip write it; pip before version 25 with `import re`, which costs more than our own modules.
@@ -60,6 +62,20 @@ def prepare(home: Path) -> None:
     while len(text) < SUMMARY_BYTES:
         text += next(rules) + "\n"
     (home / "memories" / "memory_summary.md").write_text(text, encoding="utf-8")
+    (home / "config.toml").write_text('[memories]\nextract_model = "offline"\n', encoding="utf-8")
+
+
+def edit(home: Path, name: str) -> None:
+    """Change a line in the middle of a file, once the copy is made that the last edit called for."""
+    give_up = time.monotonic() + 10
+    while isinstance(fast_instructions(str(home), None, str(home.parent)), Stale) and time.monotonic() < give_up:
+        time.sleep(0.01)
+    path = home / name
+    rows = path.read_text(encoding="utf-8").splitlines()
+    mark = " # edited"
+    middle = len(rows) // 2
+    rows[middle] = rows[middle].removesuffix(mark) if rows[middle].endswith(mark) else rows[middle] + mark
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -75,7 +91,11 @@ def main() -> None:
             script.write_text(text, encoding="utf-8")
             start = [sys.executable, str(script), "claude-code", "session-start"]
             cases[f"`stillroom-hook claude-code session-start`, installed {installed}"] = Case(start, stamp.touch)
-        cases["the same after the summary was edited by hand"] = Case(start, lambda: copy.unlink(missing_ok=True))
+        cases["the same after the summary was edited by hand"] = Case(
+            start, lambda: edit(home, "memories/memory_summary.md")
+        )
+        cases["the same after `config.toml` was edited by hand"] = Case(start, lambda: edit(home, "config.toml"))
+        cases["the same after an upgrade"] = Case(start, lambda: copy.unlink(missing_ok=True))
         runs: dict[str, list[Run]] = {name: [] for name in cases}
         for case in cases.values():  # modules are compiled, files are in memory
             case.before()

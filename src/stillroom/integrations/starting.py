@@ -13,6 +13,10 @@ from stillroom.pausing import paused_since
 
 STAMP = "pass.stamp"
 LOG = "pass.log"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 #: Set for the pass and all that it starts: a hook under it does nothing, so that no pass ever starts another.
 OFF = "STILLROOM_HOOK"
 
@@ -28,14 +32,24 @@ def start_pass(home: str, thread_id: str) -> None:
     if since := paused_since(home):
         log_failure(home, f"no pass is started: paused since {since} (`stillroom resume`)")
         return
+    _detached(home, "starting a pass", lambda: _become_pass(home, thread_id))
+
+
+def start_renewal(home: str) -> None:
+    """Have the prepared copy of the summary made again beside the session, and return at once."""
+    _detached(home, "renewing the prepared copy", lambda: _become_renewal(home))
+
+
+def _detached(home: str, what: str, become: Callable[[], None]) -> None:
+    """Call `become` in a process that has left the session's process group and its streams."""
     if os.fork():
         return
     try:
         os.setsid()
         _leave_streams(home)
-        _become_pass(home, thread_id)
+        become()
     except Exception as error:  # noqa: BLE001 - a second copy of the hook must never get out of here
-        log_failure(home, f"starting a pass: {type(error).__name__}: {error}")
+        log_failure(home, f"{what}: {type(error).__name__}: {error}")
     finally:
         os._exit(0)
 
@@ -76,6 +90,13 @@ def _become_pass(home: str, thread_id: str) -> None:
     os.chdir(home)
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     os.write(2, f"== {moment} started by session {thread_id or '(unnamed)'}\n".encode())
+    os.execve(command[0], command, {**os.environ, OFF: "off"})
+
+
+def _become_renewal(home: str) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a session is told is no business of a log
+    os.chdir(home)
+    command = [sys.executable, "-P", "-m", "stillroom", "recall", "--home", home]
     os.execve(command[0], command, {**os.environ, OFF: "off"})
 
 

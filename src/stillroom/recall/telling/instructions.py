@@ -108,6 +108,19 @@ def fast_instructions(
     return compose(prepared, home=home, cwd=cwd, max_chars=max_chars)
 
 
+def standing_instructions(home: str, cwd: str, *, max_chars: int | None = None) -> Instructions | None:
+    """What of a stale copy may be told at once; None where a session has to wait for a new one.
+
+    Whoever uses it has a new copy made for the next session.
+    """
+    from stillroom.recall.telling.standing import standing
+
+    prepared = load(home)
+    holds = standing(prepared, home) if prepared is not None else None
+    told = compose(holds, home=home, cwd=cwd, max_chars=max_chars) if holds is not None else None
+    return told if isinstance(told, Instructions) else None
+
+
 def instructions(settings: Settings, cwd: str, *, max_chars: int | None = None) -> Instructions | Nothing:
     """The same, from the memory folder itself if no prepared copy holds; then one is written for the next time."""
     home, root = str(settings.home), str(settings.root)
@@ -137,7 +150,7 @@ def compose(prepared: Prepared, *, home: str, cwd: str, max_chars: int | None = 
         summary, left = pack(prepared.lines, tier_of, limit_bytes=limit, others_too=prepared.others_too)
         if not summary:
             return Nothing("the memory holds nothing for this project")
-        receipt = _receipt(left, version)
+        receipt = _receipt(left, version, is_partial=prepared.is_partial)
         text = f"<{TAG}>\n{before}{summary}{after.replace('{{ receipt }}', receipt)}\n</{TAG}>\n"
         over = _chars(text) - max_chars if max_chars else 0
         if over <= 0:
@@ -184,9 +197,9 @@ def shown(path: str) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-def _receipt(left: LeftOut, version: str) -> str:
+def _receipt(left: LeftOut, version: str, *, is_partial: bool) -> str:
     """What is not above, and how to get at it."""
-    told = []
+    told = ["what was edited a moment ago"] if is_partial else []
     if left.other_lines:
         told.append(f"{_count(left.other_lines, 'line')} of {_count(left.other_projects, 'other project')}")
     if left.no_room:
@@ -194,9 +207,9 @@ def _receipt(left: LeftOut, version: str) -> str:
     of = f"version {version[:_COMMIT_CHARS]} of the memory" if version else "the memory"
     if not told:
         return f"This is the whole index of {of}; nothing was left out."
-    tokens = -(-left.bytes // _BYTES_PER_TOKEN)
+    about = f", about {-(-left.bytes // _BYTES_PER_TOKEN):,} tokens" if left else ""
     return (
-        f"Left out of the index of {of}: {' and '.join(told)}, about {tokens:,} tokens. To read all of it: "
+        f"Left out of the index of {of}: {' and '.join(told)}{about}. To read all of it: "
         f"`stillroom read {SUMMARY}`, or the MCP tool `read` with that path."
     )
 

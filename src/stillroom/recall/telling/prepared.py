@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 FILE = "recall.json"
 SUMMARY = "memory_summary.md"
-_FORMAT = 1
+_FORMAT = 2
+#: The first row of a summary, and what a consolidation writes where there is nothing to say.
+VERSION = "v1"
+PLACEHOLDERS = frozenset({"- none yet", "- none known yet", "Nothing is known of the user yet."})
+#: The settings under `[memories]` that a copy rests on.
+_CHOICES = ("enabled", "use_memories", "root", "redaction", "summary_token_limit", "scope")
 
 Stamp = list[int] | None
 """How a file looks: size, time, inode, device. None: it is not there."""
@@ -29,9 +34,11 @@ class Prepared:
     """A prepared copy."""
 
     __slots__ = (
+        "choices",
         "config",
         "folders",
         "is_off",
+        "is_partial",
         "lines",
         "made_by",
         "nothing",
@@ -48,6 +55,7 @@ class Prepared:
         root: str,
         stamp: Stamp,
         config: Stamp,
+        choices: dict[str, object] | None = None,
         nothing: str | None = None,
         is_off: bool = False,
         tokens: int = 0,
@@ -56,11 +64,14 @@ class Prepared:
         scopes: list[tuple[list[int], list[str], list[str]]] | None = None,
         folders: list[Repository] | None = None,
         made_by: str = __version__,
+        is_partial: bool = False,
     ) -> None:
         self.root = root
         #: Of the summary, and of `config.toml`, when they were read.
         self.stamp = stamp
         self.config = config
+        #: What `config.toml` said of the settings that it rests on; None: it could not be read.
+        self.choices = choices
         #: Why a session is told nothing.
         self.nothing = nothing
         #: By the settings, whatever the summary holds.
@@ -73,6 +84,8 @@ class Prepared:
         self.scopes = scopes or []
         self.folders = folders or []
         self.made_by = made_by
+        #: Lines are missing, as the summary was edited since. Never saved.
+        self.is_partial = is_partial
 
 
 def stamp_of(path: str) -> Stamp:
@@ -87,6 +100,21 @@ def stamp_of(path: str) -> Stamp:
 def stamp_from(status: os.stat_result) -> Stamp:
     """The same of a status."""
     return [status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev]
+
+
+def choices(path: str) -> dict[str, object] | None:
+    """What a `config.toml` says of the settings that a copy rests on; None when it can't be read."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            memories = tomllib.load(file).get("memories", {})
+        chosen = {name: memories[name] for name in _CHOICES if name in memories}
+        return chosen if all(isinstance(value, str | int) for value in chosen.values()) else None
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def load(home: str) -> Prepared | None:
@@ -108,7 +136,8 @@ def decode(data: Mapping[str, Any]) -> Prepared | None:
         for place, folder, is_git, remote, commit in data["folders"]
     ]
     others = {
-        key: data[key] for key in ("root", "stamp", "config", "nothing", "is_off", "tokens", "others_too", "scopes")
+        key: data[key]
+        for key in ("root", "stamp", "config", "choices", "nothing", "is_off", "tokens", "others_too", "scopes")
     }
     return Prepared(**others, lines=lines, folders=folders)
 
@@ -121,6 +150,7 @@ def encode(prepared: Prepared) -> dict[str, object]:
         "root": prepared.root,
         "stamp": prepared.stamp,
         "config": prepared.config,
+        "choices": prepared.choices,
         "nothing": prepared.nothing,
         "is_off": prepared.is_off,
         "tokens": prepared.tokens,

@@ -14,9 +14,9 @@ from stillroom.errors import ConfigError, StoreError, WorkspaceError
 from stillroom.recall.telling import prepared
 from stillroom.recall.telling.folders import known_folders, learn_folders
 from stillroom.recall.telling.packing import Line
-from stillroom.recall.telling.prepared import SUMMARY, Prepared, Stamp, stamp_from, stamp_of
+from stillroom.recall.telling.prepared import SUMMARY, VERSION, Prepared, Stamp, choices, stamp_from, stamp_of
 from stillroom.recall.telling.scopes import KnownFolder, Scope, resolve
-from stillroom.recall.telling.summary import VERSION, harmless, parse
+from stillroom.recall.telling.summary import harmless, parse
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.workspace.tree import opened, read_file
@@ -62,6 +62,7 @@ def make_ready(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
     return Prepared(
         root=root,
         config=config,
+        choices=choices(str(settings.home / "config.toml")),
         stamp=stamp,
         nothing=None if any(line.kind != "heading" for line in lines) else f"`{SUMMARY}` is empty",
         tokens=settings.memories.summary_token_limit,

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from stillroom.recall.telling.labels import Label, of_description, of_heading, of_line, of_suffix
 from stillroom.recall.telling.packing import HEADING, ITEM, MORE, Line, is_bullet
+from stillroom.recall.telling.prepared import PLACEHOLDERS, VERSION
 
-VERSION = "v1"
-#: What a consolidation writes where there is nothing to say.
-_PLACEHOLDERS = frozenset({"- none yet", "- none known yet", "Nothing is known of the user yet."})
 _HEADING = re.compile(r"(#{1,6}) +(\S.*)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\b")
@@ -69,7 +67,7 @@ class _Reading:
         while number < len(rows):
             row = rows[number].rstrip()
             number += 1
-            if not row or row in _PLACEHOLDERS:
+            if not row or row in PLACEHOLDERS:
                 is_new = True
                 continue
             if fence := _FENCE.match(row):
