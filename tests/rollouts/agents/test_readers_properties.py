@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from golden import DATA, LIMIT
 from hypothesis import given
@@ -81,6 +83,36 @@ def test_a_file_cut_anywhere_loses_nothing_before_the_cut(tmp_path_factory, samp
     before = [(item.line_no, item.type) for item in items(folder, sample, data) if item.line_no <= lines]
     part = [(item.line_no, item.type) for item in items(folder, sample, data[:at])]
     assert part[: len(before)] == before
+
+
+def with_another_value(line: bytes, place: int, value: object) -> bytes:
+    """The line with something else at one of its places, of whatever depth."""
+    read = json.loads(line)
+    places: list[tuple[Any, Any]] = []
+    inner: list[Any] = [read]
+    while inner:
+        holder = inner.pop()
+        keys = holder if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
+        places += ((holder, key) for key in keys)
+        inner += (holder[key] for key in keys)
+    if places:
+        holder, key = places[place % len(places)]
+        holder[key] = value
+    return json.dumps(read, separators=(",", ":")).encode() + b"\n"
+
+
+@given(
+    sample=samples,
+    number=st.integers(0, 1000),
+    place=st.integers(0, 1000),
+    value=st.sampled_from([None, True, -1, 1.5, 2**80, "", "x", [], ["x"], [[3]], {}, {"type": "x"}]),
+)
+def test_a_value_of_another_type_raises_nothing(tmp_path_factory, sample: Path, number: int, place: int, value: object):
+    lines = sample.read_bytes().splitlines(keepends=True)
+    number %= len(lines)
+    if lines[number].strip():
+        lines[number] = with_another_value(lines[number], place, value)
+    items(tmp_path_factory.mktemp("types"), sample, b"".join(lines))
 
 
 @given(sample=samples, number=st.integers(0, 1000), line=garbage)

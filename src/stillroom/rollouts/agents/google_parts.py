@@ -124,7 +124,7 @@ def read_result(
         if code is None and not failed and not shell.broken:
             code = 0  # the client names only the others
         return output(call, call_id, shell.output, exit_code=code, ok=False)
-    if returned.name in _QUESTIONS and not failed and call is not None and (told := _answers(call, text)):
+    if text_of(returned.name) in _QUESTIONS and not failed and call is not None and (told := _answers(call, text)):
         return answers(call_id, told)
     wrapped = _WRAPPED.match(text)
     return output(call, call_id, wrapped[1] if wrapped else text, ok=not failed)

@@ -73,7 +73,7 @@ class MessageDecoder(LineDecoder):
 
     def of_message(self, message: Message, *, of_agent: bool, superseded: bool) -> Iterator[Made]:
         """The items of a message; `of_agent` if another agent wrote what else the user would have."""
-        match message.role:
+        match text_of(message.role):
             case "user":
                 yield from self._user(message, of_agent=of_agent, superseded=superseded)
             case "assistant":

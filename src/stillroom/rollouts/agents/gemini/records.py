@@ -109,7 +109,7 @@ class Records(LineDecoder):
         elif message.type == "gemini":
             self._began = True
             yield from self._answer(message)
-        elif message.type in _NOTICES:
+        elif text_of(message.type) in _NOTICES:
             self.stats.drop("written by the client")
         else:
             self.stats.count_unknown(f"message/{message.type}")

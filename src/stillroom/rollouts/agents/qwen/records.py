@@ -23,7 +23,7 @@ _SYSTEM_NAMES = """
 _SYSTEM = frozenset(_SYSTEM_NAMES.split())
 _GOALS = "goal_"
 #: A prompt of a person: all that is typed has no subtype, or this one.
-_TYPED = frozenset({None, "mid_turn_user_message"})
+_TYPED = (None, "mid_turn_user_message")
 _PASSED_OVER = b'"type":"system","provenance":"system"'
 
 
@@ -98,7 +98,7 @@ class Records(LineDecoder):
             case "tool_result":
                 yield from self._results(line)
             case "system":
-                if line.subtype not in _SYSTEM and not text_of(line.subtype).startswith(_GOALS):
+                if text_of(line.subtype) not in _SYSTEM and not text_of(line.subtype).startswith(_GOALS):
                     self.stats.count_unknown(f"system/{line.subtype}")
             case kind:
                 self.stats.count_unknown(str(kind))
