@@ -258,3 +258,10 @@ def test_a_damaged_checkpoint_raises_nothing(tmp_path_factory, cut: float, byte:
         db.execute("UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?", (damaged, rowid))
     said, _, _ = read(reader, thread(path, "demo-thread-1"))
     assert len(said) >= 3  # the checkpoints before have the most
+
+
+def test_a_name_that_is_like_a_fragment_is_a_files(tmp_path: Path):
+    for name in (".#talk.json", "a#b.json", "#.json"):
+        (tmp_path / name).write_text('[{"role": "user", "content": "Hi."}]', encoding="utf-8")
+    assert {each.thread.preview for each in look(tmp_path).values()} == {"Hi."}
+    assert len(look(tmp_path)) == 3

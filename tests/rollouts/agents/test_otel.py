@@ -272,14 +272,21 @@ def test_a_file_without_messages_is_told(tmp_path: Path):
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 1 << 70) | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers(-5, 1 << 70) | st.just("9" * 5000) | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["key", "value", "stringValue", "parts", "role", "content"]), inner)
     ),
     max_leaves=8,
 )
-_NAMES = ("gen_ai.input.messages", "gen_ai.conversation.id", "gen_ai.prompt.0.role", "gen_ai.prompt.0.role.x", "events")
+_NAMES = (
+    "gen_ai.input.messages",
+    "gen_ai.conversation.id",
+    "gen_ai.prompt.0.role",
+    "gen_ai.prompt.0.role.x",
+    "events",
+    f"llm.input_messages.{'0' * 5000}.x",
+)
 _LINES = st.fixed_dictionaries(
     {"attributes": st.dictionaries(st.sampled_from(_NAMES), _JSON) | _JSON},
     optional=dict.fromkeys(("context", "events", "resourceSpans", "startTimeUnixNano", "parent_id", "traceId"), _JSON),

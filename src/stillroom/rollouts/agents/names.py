@@ -29,4 +29,4 @@ def rollout_path(place: Path, session: str) -> Path:
 def place_of(path: Path) -> tuple[Path, str]:
     """The file and the name of the session that `rollout_path` was made of; "" for a path without a fragment."""
     place, mark, session = path.name.rpartition("#")
-    return (path.with_name(place), unquote(session)) if mark and place else (path, "")
+    return (path.with_name(place), unquote(session)) if mark and place.strip(".") else (path, "")

@@ -26,8 +26,10 @@ _CONVERSATIONS = (
 )
 _EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message|gen_ai\.choice")
 # Numbers of messages, and of calls in them, in a flat form; and the depth of names.
-_MAX_NUMBER = 100_000
+_MAX_DIGITS = 6
 _MAX_DEPTH = 12
+# Of nanoseconds since the epoch.
+_TIME_DIGITS = 19
 
 
 class Span(NamedTuple):
@@ -237,7 +239,7 @@ def _listed(tree: Any) -> Any:
     """The same with a list for each object whose names are numbers."""
     if not isinstance(tree, dict):
         return tree
-    if tree and all(name.isascii() and name.isdigit() and int(name[:9]) < _MAX_NUMBER for name in tree):
+    if tree and all(name.isascii() and name.isdigit() and len(name) <= _MAX_DIGITS for name in tree):
         return [_listed(tree[name]) for name in sorted(tree, key=int)]
     return {name: _listed(value) for name, value in tree.items()}
 
@@ -252,7 +254,8 @@ def _size(value: Any) -> int:
 
 def _nanoseconds(value: Any) -> int | None:
     """OTLP writes them as texts."""
-    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else number_of(value)
+    is_number = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _TIME_DIGITS
+    number = int(value) if is_number else number_of(value)
     return number // 1_000_000 if number and number < 1 << 63 else None
 
 
