@@ -4,7 +4,11 @@ import sqlite3
 from contextlib import closing
 
 import msgspec
+import pytest
 from extract_home import Home, thread_id
+
+from stillroom.recall.usage.counts import count_usage
+from stillroom.store import Question
 
 
 def test_new_sessions_are_found_and_unchanged_ones_are_not_read_again(home: Home):
@@ -99,3 +103,27 @@ def test_a_change_in_the_table_of_a_thread_of_years_ago_is_seen(home: Home):
         db.commit()
     home.register()
     assert [thread.memory_mode for thread in home.store.threads()] == ["enabled", "enabled", "disabled"]
+
+
+@pytest.mark.parametrize(
+    ("cwd", "refused"),
+    [
+        ("{home}/memories", True),
+        ("{home}/staging/1", True),
+        ("{codex}/memories/skills", True),
+        ("/home/dev/.claude-mem/observer-sessions", True),
+        ("{home}/memories-of-mine", False),
+        ("/home/dev/claude-mem", False),
+    ],
+)
+def test_a_session_of_a_memory_is_never_learnt_from(home: Home, cwd: str, refused: bool):
+    home.change(extract_model="offline")
+    home.add(0, cwd=cwd.format(home=home.settings.home, codex=home.codex))
+    for _ in range(2):  # it stays so when its agent's table is looked at again
+        home.register()
+    (standing,) = home.store.standings(
+        Question(memories=home.settings.memories, stage=home.settings.stage_one, now_ms=home.clock.now_ms())
+    )
+    assert (standing.decided is not None and standing.decided.rule == "memory_worker") is refused
+    assert count_usage(home.settings, home.store, home.clock).bytes == 0 or not refused
+    assert (home.run().claimed == 0) is refused

@@ -123,7 +123,7 @@ def threads_command(
             wanted = _wanted(settings, store, clock.now_ms(), agent, cwd)
             shown = wanted if max_results is None else wanted[:max_results]
             if count:
-                uncounted = [each.thread for each in shown if each.messages is None or each.grown]
+                uncounted = [each.thread for each in shown if _is_to_be_counted(each)]
                 count_threads(uncounted, settings, store, on_progress=listen)
                 shown = _wanted(settings, store, clock.now_ms(), agent, cwd)[: len(shown)]
         rows = [_row(each) for each in shown]
@@ -145,6 +145,13 @@ def _wanted(settings: Settings, store: Store, now_ms: int, agent: str | None, cw
         if (agent is None or each.thread.agent == agent)
         and (folder is None or each.thread.cwd == folder or each.thread.cwd.startswith(folder + "/"))
     ]
+
+
+def _is_to_be_counted(standing: Standing) -> bool:
+    """Sessions of a memory are never read."""
+    if standing.decided is not None and standing.decided.rule == "memory_worker":
+        return False
+    return not standing.missing and (standing.messages is None or standing.grown)
 
 
 def _row(standing: Standing) -> ThreadRow:

@@ -13,7 +13,8 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import Settings
-from stillroom.extract.engine import Redact, redactor
+from stillroom.extract.engine import redactor
+from stillroom.extract.own_sessions import OwnFolders
 from stillroom.homes import HOMES
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
@@ -69,14 +70,14 @@ def _register_agent(
     """Register the threads of one agent; those under a root that is no source any more are missing."""
     roots = [Path(source.root).expanduser() for source in settings.sources if source.format == agent]
     roots = [root for root in roots if os.path.lexists(root)]
-    known, redact = store.file_stamps(agent), redactor(settings)
+    known, clean = store.file_stamps(agent), _Cleaner(settings)
     found: list[tuple[Thread, FileStamp]] = []
     unchanged: set[str] = set()
     broken: list[Broken] = []
     for number, discovery in enumerate(_discover(agent, roots, known, settings), before.total + 1):
         match discovery:
             case Found(thread, stamp):
-                found.append((_clean(thread, redact), stamp))
+                found.append((clean.thread(thread), stamp))
             case Unchanged(path):
                 unchanged.add(path)
             case Broken():
@@ -87,14 +88,14 @@ def _register_agent(
             listen(Progress(stage="scan", done=number))
     forgotten = _save(settings, store, found, known)
     if unchanged:
-        _refresh(agent, roots, store, redact, unchanged, known)
+        _refresh(agent, roots, store, clean, unchanged, known)
     present = unchanged | {thread.rollout_path for thread, _ in found} | {file.path for file in broken}
     return RegisterReport(
         found=before.found + len(found) - forgotten,
         forgotten=before.forgotten + forgotten,
         unchanged=before.unchanged + len(unchanged),
         missing=before.missing + store.forget_missing(agent, present),
-        broken=(*before.broken, *(Broken(file.path, redact(file.reason)) for file in broken)),
+        broken=(*before.broken, *(Broken(file.path, clean.redact(file.reason)) for file in broken)),
     )
 
 
@@ -122,7 +123,7 @@ def _refresh(
     agent: str,
     roots: Iterable[Path],
     store: Store,
-    redact: Redact,
+    clean: _Cleaner,
     unchanged: set[str],
     known: Mapping[str, FileStamp],
 ) -> None:
@@ -131,12 +132,20 @@ def _refresh(
     # What is stored is redacted: compared with what the agent has it would differ in every pass.
     before = {thread.thread_id: thread for thread in stored}
     for root in roots:
-        clean = (_clean(thread, redact) for thread in reader_of(agent).refreshed(root, stored))
-        if changed := [(thread, known[thread.rollout_path]) for thread in clean if before[thread.thread_id] != thread]:
+        told = map(clean.thread, reader_of(agent).refreshed(root, stored))
+        if changed := [(thread, known[thread.rollout_path]) for thread in told if before[thread.thread_id] != thread]:
             store.save_threads(changed)
 
 
-def _clean(thread: Thread, redact: Redact) -> Thread:
-    """Without secrets in what is stored and shown. Paths stay: files are opened and folders compared by them."""
-    texts = {name: getattr(thread, name) for name in ("title", "preview", "git_branch", "git_origin_url")}
-    return msgspec.structs.replace(thread, **{name: redact(text) for name, text in texts.items() if text})
+class _Cleaner:
+    """What is kept and shown of a thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.redact = redactor(settings)
+        self._own = OwnFolders(settings)
+
+    def thread(self, thread: Thread) -> Thread:
+        """Without secrets. Paths stay: files are opened and folders compared by them."""
+        texts = {name: getattr(thread, name) for name in ("title", "preview", "git_branch", "git_origin_url")}
+        clean = {name: self.redact(text) for name, text in texts.items() if text}
+        return self._own.told(msgspec.structs.replace(thread, **clean))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from stillroom.config import READING, Reading, StageOne
 from stillroom.errors import RolloutError
+from stillroom.rollouts.agents.codex.forks import Fork, copied_from, origin_of
 from stillroom.rollouts.agents.codex.source import source_text
 from stillroom.rollouts.agents.codex.state import State, state_threads
 from stillroom.rollouts.agents.codex.state import refreshed as refreshed_by
@@ -20,14 +21,15 @@ from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.records import Records
 from stillroom.rollouts.speech import first_words
 from stillroom.rollouts.stats import ReadStats
-from stillroom.rollouts.stream import ItemStream, open_items
+from stillroom.rollouts.stream import ItemStream, open_stream
+from stillroom.rollouts.stream import open_items as open_rollout
 from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp, Thread
 
 __all__ = ["AGENT", "COPIES", "discover", "open_items", "refreshed"]
 
 AGENT = "codex"
-COPIES = False
+COPIES = True
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_{_UUID})?\.jsonl(\.zst)?", re.IGNORECASE)
 _ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
@@ -78,6 +80,20 @@ def discover(
             yield Broken(path, str(error))
         except OSError as error:
             yield Broken(path, f"`{path}` can't be read: {error.strerror}")
+
+
+def open_items(
+    path: Path, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
+) -> ItemStream[Records]:
+    """Open a rollout. Raises `RolloutError` if it can't be opened, or is no file.
+
+    What a fork copied is left out if the rollout that it was made from is still there; with `stop_after_bytes` that is
+    not looked for, and the iteration ends after the line that passes that mark.
+    """
+    if stop_after_bytes is None and (origin := origin_of(path, max_line_bytes=max_line_bytes, reading=reading)):
+        copied = copied_from(origin, max_line_bytes=max_line_bytes, reading=reading)
+        return open_stream(path, Fork(ReadStats(), copied=copied), max_line_bytes=max_line_bytes, reading=reading)
+    return open_rollout(path, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
 
 
 def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
@@ -173,7 +189,7 @@ def _look(
 
 def _read_head(path: Path, head_bytes: int, max_line_bytes: int, reading: Reading) -> tuple[ItemStream[Records], str]:
     """What is known after so many bytes, or with the first words of the user, which come with it."""
-    with open_items(path, max_line_bytes=max_line_bytes, stop_after_bytes=head_bytes, reading=reading) as stream:
+    with open_rollout(path, max_line_bytes=max_line_bytes, stop_after_bytes=head_bytes, reading=reading) as stream:
         words = (first_words(item, max_chars=reading.preview_chars) for item in stream)
         return stream, next(filter(None, words), "")
 
