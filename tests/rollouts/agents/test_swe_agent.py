@@ -165,7 +165,11 @@ def test_a_trajectory_cut_anywhere_loses_nothing_before_the_cut(tmp_path_factory
     small = Reading(batch_bytes=4096, chunk_bytes=512)
     (found,) = reader.discover(path.parent, {}, max_line_bytes=LIMIT, reading=small)
     assert isinstance(found, Found)
-    said, ran, _ = read(reader, path) if found.thread.preview else ([], [], None)
+    if not found.thread.preview:
+        return
+    said, ran, stats = read(reader, path)
+    # How the run ended is told at its end.
+    assert stats.torn == (said[-1][0] != "agent")
     words = [text for who, text in said if who != "agent"]
     assert words == ["Check the history [[par]]", "Looking at history and the test together."][: len(words)]
     assert len(ran) <= 1

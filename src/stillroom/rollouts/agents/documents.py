@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from itertools import repeat
 from typing import BinaryIO
 
@@ -47,14 +47,16 @@ class _BrokenOffError(Exception):
     """The document ends too early, or goes on as no JSON does."""
 
 
-def lines(file: BinaryIO, path: Path, *, reading: Reading = READING) -> Generator[bytes, None, None]:
+def lines(
+    file: BinaryIO, path: Path, *, stop_after_bytes: int = sys.maxsize, reading: Reading = READING
+) -> Generator[bytes, None, None]:
     """Yield the text in which each element of the list at `path` is one line, in pieces that are no lines.
 
     It is what `chunks.open_chunks` and an `ItemStream` take, which squeezes what is too long and counts it. `TORN` ends
-    a document that breaks off. Nothing comes of a document without such a list. Raises `OSError`, and `RolloutError`
-    for what is no document, or another one on the way to the list.
+    a document that breaks off, and one of which `stop_after_bytes` were read. Nothing comes of a document without such
+    a list. Raises `OSError`, and `RolloutError` for what is no document.
     """
-    text = _Text(file, reading.chunk_bytes)
+    text = _Text(file, reading.chunk_bytes, stop_after_bytes=stop_after_bytes)
     held = bytearray()  # a call costs more than a small element
     try:
         if _enter(text, path) and text.token() == _OPEN_LIST:
@@ -72,8 +74,24 @@ def lines(file: BinaryIO, path: Path, *, reading: Reading = READING) -> Generato
     yield bytes(held)
 
 
+def followed_by(text: Iterable[bytes], line: Callable[[], bytes]) -> Generator[bytes, None, None]:
+    """The text of `lines`, and one more line, or b"", behind it: not where the document breaks off."""
+    last = b""
+    for piece in text:
+        yield piece
+        last = piece or last
+    if not last.endswith(TORN) and (added := line()):
+        yield added + b"\n"
+
+
 def elements(
-    file: BinaryIO, path: Path, *, max_line_bytes: int, stats: ReadStats | None = None, reading: Reading = READING
+    file: BinaryIO,
+    path: Path,
+    *,
+    max_line_bytes: int,
+    stats: ReadStats | None = None,
+    stop_after_bytes: int = sys.maxsize,
+    reading: Reading = READING,
 ) -> Generator[bytes, None, None]:
     """Yield each element of the list at `path` as a line of JSON, with its newline.
 
@@ -82,7 +100,8 @@ def elements(
     """
     stats = stats if stats is not None else ReadStats()
     seen = stats.lines
-    with open_chunks(lines(file, path, reading=reading), reading=reading) as text:
+    found = lines(file, path, stop_after_bytes=stop_after_bytes, reading=reading)
+    with open_chunks(found, reading=reading) as text:
         for line in read_lines(text, stats, max_line_bytes=max_line_bytes, reading=reading):
             yield from repeat(LEFT_OUT, stats.lines - seen - 1)
             seen = stats.lines

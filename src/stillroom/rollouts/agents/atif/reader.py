@@ -138,10 +138,13 @@ def _stream(
 
 
 def _lines(place: _Place, reading: Reading) -> Generator[bytes, None, None]:
+    def outcome() -> bytes:
+        told = _outcome(place.file) if place.number is None else ""
+        return msgspec.json.encode({"outcome": told}) if told else b""
+
     with open_stored(place.file, reading=reading) as file:
-        yield from documents.lines(file, (*place.inside, "steps"), reading=reading)
-    if place.number is None and (outcome := _outcome(place.file)):
-        yield b"\n" + msgspec.json.encode({"outcome": outcome}) + b"\n"
+        steps = documents.lines(file, (*place.inside, "steps"), reading=reading)
+        yield from documents.followed_by(steps, outcome)
 
 
 def _outcome(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +38,16 @@ def layout_of(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
         head = file.read(reading.batch_bytes).removeprefix(BOM).lstrip(_BLANK)
 
     def begins_with_message(*place: str | int) -> bool:
-        with open_stored(path, reading=reading) as file, elements(file, place, max_line_bytes, reading) as found:
+        with (
+            open_stored(path, reading=reading) as file,
+            elements(
+                file,
+                place,
+                max_line_bytes=max_line_bytes,
+                stop_after_bytes=reading.long_head_bytes,
+                reading=reading,
+            ) as found,
+        ):
             return is_message(next(found, b""))
 
     if head[:1] == b"[":
@@ -58,10 +68,17 @@ def layout_of(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
 
 @contextmanager
 def elements(
-    file: BinaryIO, path: documents.Path, max_line_bytes: int, reading: Reading
+    file: BinaryIO,
+    path: documents.Path,
+    *,
+    max_line_bytes: int,
+    stop_after_bytes: int = sys.maxsize,
+    reading: Reading = READING,
 ) -> Generator[Generator[bytes, None, None], None, None]:
     """The elements of a list of which no more is read than is asked for."""
-    found = documents.elements(file, path, max_line_bytes=max_line_bytes, reading=reading)
+    found = documents.elements(
+        file, path, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading
+    )
     try:
         yield found
     finally:

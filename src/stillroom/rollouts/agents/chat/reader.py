@@ -226,7 +226,7 @@ def _rows(text: BinaryIO, max_line_bytes: int, reading: Reading) -> Iterator[tup
 
 
 def _listed(text: BinaryIO, max_line_bytes: int, reading: Reading) -> Iterator[tuple[FileStamp, bytes]]:
-    with elements(text, (), max_line_bytes, reading) as found:
+    with elements(text, (), max_line_bytes=max_line_bytes, reading=reading) as found:
         for number, line in enumerate(found):
             if line != documents.TORN:
                 yield FileStamp(size=len(line), mtime_ns=0, offset=number), line

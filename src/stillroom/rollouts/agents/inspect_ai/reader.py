@@ -81,9 +81,11 @@ def open_items(
 
 
 def _lines(place: Place, reading: Reading) -> Generator[bytes, None, None]:
-    yield from lines(place, reading=reading)
-    if outcome := outcome_of(fields(place, ("scores", "error"), reading=reading)):
-        yield b"\n" + msgspec.json.encode({"outcome": outcome}) + b"\n"
+    def outcome() -> bytes:
+        told = outcome_of(fields(place, ("scores", "error"), reading=reading))
+        return msgspec.json.encode({"outcome": told}) if told else b""
+
+    yield from documents.followed_by(lines(place, reading=reading), outcome)
 
 
 def _is_unchanged(file: File, stamps: list[FileStamp]) -> bool:

@@ -114,10 +114,11 @@ def _stream(
 
 
 def _lines(path: Path, run: _Run, reading: Reading) -> Generator[bytes, None, None]:
+    status = text_of(run.info.exit_status)
+    outcome = msgspec.json.encode({"outcome": f"The run ended with `{status}`."}) if status else b""
     with open_stored(path, reading=reading) as file:
-        yield from documents.lines(file, (run.list_name,), reading=reading)
-    if status := text_of(run.info.exit_status):
-        yield b"\n" + msgspec.json.encode({"outcome": f"The run ended with `{status}`."}) + b"\n"
+        messages = documents.lines(file, (run.list_name,), reading=reading)
+        yield from documents.followed_by(messages, lambda: outcome)
 
 
 def _run(path: Path, reading: Reading) -> _Run:
