@@ -250,6 +250,7 @@ _ITEMS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(items=st.lists(_ITEMS | _JSON | st.binary(max_size=40), min_size=1, max_size=6))
 def test_nothing_in_a_row_raises_or_costs_another(tmp_path_factory, items: list[object]):
     path = database(tmp_path_factory.mktemp("any"), *items, b'{"a":"', "[" * 5000, user("Still here."))

@@ -296,6 +296,7 @@ _LINES = st.fixed_dictionaries(
 _DEEP = b'\n{"attributes":{"gen_ai.input.messages":' + b"[" * 400 + b'"x"' + b"]" * 400 + b',"session.id":"deep"}}\n'
 
 
+@pytest.mark.slow
 @given(lines=st.lists(_LINES | _JSON, max_size=5), cut=st.integers(0, 300))
 def test_nothing_in_a_file_raises_or_costs_another_line(tmp_path_factory, lines: list[object], cut: int):
     path = put(
