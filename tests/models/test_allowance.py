@@ -23,7 +23,7 @@ ASK = StructuredRequest(system="s", user="u", schema={}, schema_name="m", effort
 
 def capped_at(run: int, *, day: int = 10**9, store: Store | None = None) -> Allowance:
     memories = Memories(max_weighted_tokens_per_run=run, max_weighted_tokens_per_day=day)
-    spent_since = store.spent_since if store else lambda since: ()
+    spent_since = store.spent_since if store else lambda since: Usage()
     return Allowance(memories, spent_since=spent_since, clock=FixedClock(NOON * 1000))
 
 

@@ -79,3 +79,15 @@ def test_the_last_passes_are_kept(tmp_path: Path, clock: FixedClock) -> None:
             PassRecord(at=NOW + 3, report_json=b"3"),
         ]
         assert len(store.last_passes()) == 3
+
+
+def test_what_was_spent_since_a_moment_counts_every_call_of_everybody_once(tmp_path: Path) -> None:
+    path, clock = tmp_path / "state.sqlite3", FixedClock(NOW * 1000)
+    with Store.open(path, clock=clock) as store, Store.open(path, clock=clock) as other:
+        for number, writer in enumerate((store, other, other, store), 1):
+            usage = Usage(input_tokens=number, output_tokens=1)
+            writer.record_call(msgspec.structs.replace(CALL, at=MIDNIGHT + number, usage=usage))
+            assert store.spent_since(MIDNIGHT).input_tokens == sum(range(number + 1))
+        assert store.spent_since(MIDNIGHT + 3) == Usage(input_tokens=7, output_tokens=2)
+        assert store.spent_since(MIDNIGHT) == other.spent_since(MIDNIGHT) == Usage(input_tokens=10, output_tokens=4)
+        assert store.spent_since(MIDNIGHT + DAY) == Usage()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -23,7 +23,7 @@ _LEDGER = RolloutBudgetConfig(
 
 Cap = Literal["run", "day"]
 #: What was spent since a moment (seconds), by everybody who uses this state database.
-SpentSince = Callable[[int], Iterable[Usage]]
+SpentSince = Callable[[int], Usage]
 
 
 class AllowanceReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class Allowance:
 
     def _day_tokens(self) -> int:
         now = self._clock.now()
-        return sum(self._weigh(usage) for usage in self._spent_since(now - now % _DAY_SECONDS)) // PER_TOKEN
+        return self._weigh(self._spent_since(now - now % _DAY_SECONDS)) // PER_TOKEN
 
     def _refusal(self, cap: Cap, used: int, limit: int) -> SpendingCapped:
         whose = "this pass has" if cap == "run" else "today's passes have"

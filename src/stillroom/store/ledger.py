@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from stillroom.spending import ModelCall, Usage
-from stillroom.store.records import PassRecord, RateLimitSnapshot, SpendingTotal
+from stillroom.store.records import PassRecord, RateLimitSnapshot, SpendingTotal, Spent
 from stillroom.store.sql import execute
 from stillroom.store.texts import columns, to_sql, values
 
@@ -35,6 +35,13 @@ def calls(db: sqlite3.Connection, *, thread_id: str | None, limit: int) -> list[
 def totals(db: sqlite3.Connection, *, since: int, until: int) -> list[SpendingTotal]:
     rows = execute(db, "total_calls", since=since, until=until).fetchall()
     return [SpendingTotal(**_without_usage(row), usage=_usage(row)) for row in rows]
+
+
+def count_on(db: sqlite3.Connection, counted: Spent) -> Spent:
+    """With the calls that were recorded since it was counted."""
+    row = execute(db, "sum_new_calls", since=counted.since, after=counted.last_id).fetchone()
+    usage = Usage(**{name: getattr(counted.usage, name) + row[name] for name in _USAGE})
+    return Spent(since=counted.since, last_id=row["last_id"], usage=usage)
 
 
 def save_rate_limits(db: sqlite3.Connection, provider: str, snapshot_json: bytes, *, at: int, now: int) -> None:

@@ -758,6 +758,18 @@ WHERE at >= :since AND at < :until
 GROUP BY day, phase, model
 ORDER BY day, phase, model;
 
+-- sum_new_calls --
+-- What calls used that were recorded after one of them: the `+` keeps SQLite from looking through the whole span.
+SELECT
+    coalesce(max(call_id), :after) AS last_id,
+    coalesce(sum(input_tokens), 0) AS input_tokens,
+    coalesce(sum(cached_input_tokens), 0) AS cached_input_tokens,
+    coalesce(sum(cache_write_tokens), 0) AS cache_write_tokens,
+    coalesce(sum(output_tokens), 0) AS output_tokens,
+    coalesce(sum(reasoning_tokens), 0) AS reasoning_tokens
+FROM model_calls
+WHERE call_id > :after AND +at >= :since;
+
 -- save_rate_limits --
 -- Keep the newest snapshot of a provider; one that arrives late does not replace a newer one.
 INSERT INTO rate_limits (provider, snapshot_json, at)

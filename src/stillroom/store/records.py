@@ -159,6 +159,14 @@ class SpendingTotal(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used since a moment, as far as the calls were counted."""
+
+    since: int = 0  #: seconds
+    last_id: int = 0  #: the last call that was counted
+    usage: Usage = Usage()
+
+
 class RateLimitSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider last said about its limits, as it was saved."""
 

@@ -44,6 +44,7 @@ from stillroom.store.records import (
     RecordedUse,
     Selection,
     SpendingTotal,
+    Spent,
     Stage1Claim,
     Stage1ClaimOutcome,
     Stage1Draft,
@@ -77,6 +78,8 @@ class Store:
         self._clock = clock
         self._new_token = new_token
         self._limits = limits
+        #: Looked at and changed inside of a transaction only, and there is one at a time.
+        self._spent = Spent()
 
     @classmethod
     def open(
@@ -539,9 +542,15 @@ class Store:
         with self._database.read() as db:
             return ledger.totals(db, since=since, until=until)
 
-    def spent_since(self, since: int) -> list[Usage]:
-        """What all calls that ended since then used, in a few sums."""
-        return [total.usage for total in self.spending(since=since)]
+    def spent_since(self, since: int) -> Usage:
+        """What all calls that ended since then used.
+
+        It is asked ahead of every call: as long as `since` stays, only calls that are new since the last time are
+        looked at. None is ever taken out, nor are its tokens changed.
+        """
+        with self._database.read() as db:
+            self._spent = ledger.count_on(db, self._spent if self._spent.since == since else Spent(since=since))
+            return self._spent.usage
 
     def save_rate_limits(self, provider: str, snapshot_json: bytes, at: int) -> None:
         """Keep what the provider said of its limits, unless something newer is known."""
