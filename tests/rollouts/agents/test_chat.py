@@ -164,6 +164,16 @@ def test_a_file_without_messages_is_broken_alone(tmp_path: Path):
     assert (kinds.count(Found), kinds.count(Broken)) == (1, 8)
 
 
+@pytest.mark.slow
+def test_of_a_data_set_the_first_ten_thousand_are_read(tmp_path: Path):
+    rows = ({"messages": [{"role": "user", "content": f"Question {number}."}]} for number in range(10_050))
+    (tmp_path / "a.jsonl").write_text(in_lines(rows), encoding="utf-8")
+    *found, last = reader.discover(tmp_path, {}, max_line_bytes=LIMIT)
+    assert len(found) == 10_000
+    assert isinstance(last, Broken)
+    assert "over 10000 conversations" in last.reason
+
+
 @given(sample=st.sampled_from(sorted(SAMPLES.glob("*.json*"))), cut=st.floats(0, 1), tail=st.binary(max_size=20))
 def test_a_file_cut_anywhere_loses_nothing_before_the_cut(tmp_path_factory, sample: Path, cut: float, tail: bytes):
     folder, data = tmp_path_factory.mktemp("cut"), sample.read_bytes()
