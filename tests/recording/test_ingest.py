@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -95,7 +97,7 @@ def lines(*texts: str, thread_id: str = "01a2273c-0036-7133-90f0-7698c74b216a", 
     for second, text in enumerate(texts):
         content = [{"type": "input_text", "text": text}]
         item = {"type": "message", "role": "user", "content": content}
-        made.append({"timestamp": f"2026-11-29T12:16:{second:02}.000Z", "type": "response_item", "payload": item})
+        made.append({"timestamp": f"2026-11-29T12:16:{second % 60:02}.000Z", "type": "response_item", "payload": item})
     return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in made)
 
 
@@ -188,3 +190,23 @@ def test_an_interruption_leaves_the_rollout_as_it_was(settings: Settings, tmp_pa
     (settings.home / "sessions" / ".ingest-left").write_bytes(b"of a killed one")
     assert ingest(settings, file).threads[0].outcome == "updated"
     assert not list(settings.home.glob("sessions/.ingest-*"))
+
+
+def test_two_that_take_in_the_same_file_at_once_make_one_rollout(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    file.write_bytes(lines(*map(str, range(200))))
+    with ThreadPoolExecutor(4) as pool:
+        reports = list(pool.map(lambda _: ingest(settings, file), range(4)))
+    assert sorted(report.threads[0].outcome for report in reports) == ["new", *["unchanged"] * 3]
+    assert len(recorded(settings)) == 1
+
+
+@pytest.mark.slow
+def test_a_long_session_is_taken_in_at_constant_memory(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    file.write_bytes(lines(*["many words " * 9000] * 400))
+    tracemalloc.start()
+    (taken,) = ingest(settings, file).threads
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken.items == 400 and Path(taken.path).stat().st_size > 39_000_000 and peak < 12_000_000

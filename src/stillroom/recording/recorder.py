@@ -39,8 +39,8 @@ class Recorder:
     """Appends to one thread's rollout, which is made with its first record.
 
     A record is one write of one whole line: whatever kills the process costs at most the record at hand, and a thread
-    that is recorded again under its id goes on behind. Any thread may call any method; each takes well under a
-    millisecond, so an event loop may call them too (with `durable=True` through `asyncio.to_thread`). All methods that
+    that is recorded again under its id goes on behind. Any thread may call any method. 4 KB take about a tenth of a
+    millisecond, so an event loop may call it too (with `durable=True` through `asyncio.to_thread`). All methods that
     write raise `RecordingError` if the disk refuses.
     """
 
