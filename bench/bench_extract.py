@@ -115,7 +115,7 @@ def make_home(folder: Path, *, count: int, size: int, base_url: str) -> None:
     (folder / "home" / "config.toml").write_text(
         f'[providers.loopback]\nkind = "openai-responses"\nbase_url = "{base_url}"\n'
         f'[[sources]]\nformat = "codex"\nroot = "{folder / "codex"}"\n'
-        "[memories]\nmax_rollouts_per_startup = 128\n",
+        "[memories]\ndefault_sources = false\nmax_rollouts_per_startup = 128\n",
         encoding="utf-8",
     )
 

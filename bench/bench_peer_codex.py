@@ -126,6 +126,7 @@ def run_stillroom(work: Path, count: int, certificates: Mapping[str, str]) -> Me
     text = f"""[memories]
 extract_model = "loopback:{EXTRACTOR}"
 consolidation_model = "offline"
+default_sources = false
 max_rollouts_per_startup = 128
 min_rollout_idle_hours = 1
 max_weighted_tokens_per_run = 1_000_000_000  # Codex has no cap, and 50 long sessions are more than ours

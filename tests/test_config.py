@@ -65,6 +65,18 @@ def test_without_a_file_the_defaults_are_codexs(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("both", "roots"), [("true", ["/mine", "/codex"]), ("false", ["/mine"])])
+def test_sources_stand_beside_the_clients_own_homes_unless_these_are_switched_off(
+    tmp_path: Path, both: str, roots: list[str]
+) -> None:
+    text = f'memories.default_sources = {both}\n[[sources]]\nformat = "codex"\nroot = "/mine"\n'
+    (tmp_path / "config.toml").write_text(text)
+    sources = load_settings(home=tmp_path, environ=HOMES).sources
+    assert [source.root for source in sources if source.format == "codex"] == roots
+    assert sources[-1].format == "stillroom"
+    assert len(sources) == (2 if both == "false" else len(set(sources)))
+
+
 @pytest.mark.parametrize(
     ("key", "given", "taken"),
     [

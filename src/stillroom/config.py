@@ -9,7 +9,7 @@
     kind = "openai-chat"
     base_url = "http://127.0.0.1:8080/v1"
 
-    [[sources]]                    # where sessions are; without any: the homes of all clients
+    [[sources]]                    # where more sessions are, beside the clients' own homes
     format = "codex"
     root = "~/.codex"
 
@@ -54,6 +54,8 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     generate_memories: bool = True
     #: Codex's key: sessions are given the memory.
     use_memories: bool = True
+    #: Also the clients' own homes are looked at, beside `[[sources]]`. Off: only those.
+    default_sources: bool = True
     #: Codex's key: sessions get tools to search the memory.
     dedicated_tools: bool = False
     #: Outputs that a consolidation may rest on.
@@ -554,9 +556,12 @@ def load_settings(
     memories = clamp(parsed.memories)
     if root is not None:
         memories = msgspec.structs.replace(memories, root=str(root.absolute()))
-    # What was recorded here is read by every pass, also where the sources are chosen by hand.
-    sources = (*(parsed.sources or default_sources(environ)), Source(format="stillroom", root=str(home)))
-    return Settings(home=home, memories=memories, providers=parsed.providers, sources=sources, features=parsed.features)
+    defaults = default_sources(environ) if memories.default_sources else ()
+    # What was recorded here is read by every pass.
+    sources = dict.fromkeys((*parsed.sources, *defaults, Source(format="stillroom", root=str(home))))
+    return Settings(
+        home=home, memories=memories, providers=parsed.providers, sources=tuple(sources), features=parsed.features
+    )
 
 
 def clamp(memories: Memories) -> Memories:

@@ -114,7 +114,7 @@ def test_a_fresh_codex_session_is_given_the_folder_that_we_wrote(binary: Path, t
     folder = codex_home / "memories"
     home = tmp_path / "stillroom"
     home.mkdir()
-    source = f'[[sources]]\nformat = "codex"\nroot = {json.dumps(str(codex_home))}\n'
+    source = f'memories.default_sources = false\n[[sources]]\nformat = "codex"\nroot = {json.dumps(str(codex_home))}\n'
     (home / "config.toml").write_text(source, encoding="utf-8")
     done = _stillroom("run", "--root", str(folder), "--now", str(week_later), "--json", home=home)
     assert done.returncode == 0, done.stderr

@@ -40,7 +40,7 @@ def _remember(binary: Path, codex_home: Path, project: Path, home: Path) -> None
         with CodexServer(binary, codex_home) as codex:
             codex.turn(codex.start_thread(project), WISH)
     home.mkdir()
-    source = f'[[sources]]\nformat = "codex"\nroot = {json.dumps(str(codex_home))}\n'
+    source = f'memories.default_sources = false\n[[sources]]\nformat = "codex"\nroot = {json.dumps(str(codex_home))}\n'
     (home / "config.toml").write_text(source, encoding="utf-8")
     (rollout,) = codex_home.glob("sessions/**/*.jsonl")
     week_later = int(rollout.stat().st_mtime) + 7 * 86_400

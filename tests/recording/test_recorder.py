@@ -104,7 +104,10 @@ def test_the_file_and_its_folders_are_for_their_owner_only(tmp_path: Path) -> No
 def test_a_pass_finds_it_without_any_setting_and_beside_chosen_sources(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    (home / "config.toml").write_text(f'[[sources]]\nformat = "codex"\nroot = {json.dumps(str(tmp_path / "none"))}\n')
+    (home / "config.toml").write_text(
+        "memories.default_sources = false\n"
+        f'[[sources]]\nformat = "codex"\nroot = {json.dumps(str(tmp_path / "none"))}\n'
+    )
     with Recorder("bot", home=home) as recorder:
         recorder.user("Use tabs, never spaces.")
     settings, clock = load_settings(home=home), FixedClock(2_000_000_000_000)
