@@ -122,7 +122,7 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     traits = _Traits()
     records = Records(ReadStats(), reading=reading)
     # What the model is told stands behind the first prompt, where a look for that would end.
-    for line in lines_with(_TELLING, read_small(path, max_bytes=reading.head_bytes)):
+    for line in lines_with(_TELLING, read_small(path, max_bytes=reading.tail_window_bytes)):
         traits.learn(line)
     preview = read_head(path, records, traits.learn, max_line_bytes=max_line_bytes, reading=reading)
     offset = read_tail(path, traits.learn, size=file.size, telling=_TELLING, reading=reading)
