@@ -63,8 +63,8 @@ SECTIONS = (
     Section(
         "register",
         "Registering sessions",
-        "5,000 session files of mixed formats, 3 GB. Asked: cold at most 5 s, unchanged at most 0.6 s, at most 150 MB of "
-        "memory. Other load on the machine shows in the seconds, hardly in those of CPU.",
+        "5,000 session files of mixed formats, 3 GB. Asked: cold at most 5 s, unchanged at most 0.6 s, at most 150 MB "
+        "of memory. Other load on the machine shows in the seconds, hardly in those of CPU.",
         ("bench/bench_register.py",),
     ),
     Section(
