@@ -17,6 +17,7 @@ from stillroom.extract.engine import redactor
 from stillroom.extract.own_sessions import OwnFolders
 from stillroom.homes import HOMES
 from stillroom.progress import Progress, ProgressListener, silent
+from stillroom.rollouts.agents.scan import refreshed as refreshes_none
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
 from stillroom.rollouts.readers import reader_of
 from stillroom.store import Store
@@ -128,11 +129,14 @@ def _refresh(
     known: Mapping[str, FileStamp],
 ) -> None:
     """Save what an agent changed of its threads without touching their files."""
+    refreshed = reader_of(agent).refreshed
+    if refreshed is refreshes_none:  # most: thousands of rows need not be read for it
+        return
     stored = [thread for thread in store.threads(limit=sys.maxsize, agent=agent) if thread.rollout_path in unchanged]
     # What is stored is redacted: compared with what the agent has it would differ in every pass.
     before = {thread.thread_id: thread for thread in stored}
     for root in roots:
-        told = map(clean.thread, reader_of(agent).refreshed(root, stored))
+        told = map(clean.thread, refreshed(root, stored))
         if changed := [(thread, known[thread.rollout_path]) for thread in told if before[thread.thread_id] != thread]:
             store.save_threads(changed)
 
