@@ -15,14 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stillroom.errors import RolloutError
+from stillroom.homes import HOMES
 from stillroom.rollouts.events import read_events
 from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import READERS
+from stillroom.rollouts.readers import reader_of
 
 #: Of another type, or of the same and odd.
 STRANGE = (None, True, 7, -1, 1.5, 10**30, "", "x\ny", [], {}, [3], [{}], {"type": 3}, {"text": 4}, [[]])
 layouts = st.sampled_from(
-    [folder for agent in READERS for folder in sorted((DATA / agent).glob("*")) if any(folder.rglob("*.json*"))]
+    [folder for agent in HOMES for folder in sorted((DATA / agent).glob("*")) if any(folder.rglob("*.json*"))]
 )
 
 
@@ -34,7 +35,7 @@ def test_no_value_in_the_place_of_another_raises(tmp_path_factory, layout: Path,
     home = tmp_path_factory.mktemp("fuzz")
     files = [_copied(path, layout, home) for path in sorted(layout.rglob("*")) if path.is_file()]
     _damage(choice.choice([path for path in files if path.suffix in (".json", ".jsonl")]), choice)
-    reader = READERS[layout.relative_to(DATA).parts[0]]
+    reader = reader_of(layout.relative_to(DATA).parts[0])
     for found in list(reader.discover(home, {}, max_line_bytes=LIMIT)):
         if isinstance(found, Found):
             try:
