@@ -86,8 +86,8 @@ class Output(NamedTuple):
         return self.source_updated_at if self.last_usage is None else self.last_usage
 
 
-class Facts(NamedTuple):
-    """What the database says of a thread, as far as a rule asks for it."""
+class Facts(msgspec.Struct):
+    """What the database says of a thread, as far as a rule asks for it; what comes before it is counted meanwhile."""
 
     thread_id: str
     source: str

@@ -167,10 +167,10 @@ def _walk(db: sqlite3.Connection, question: Question) -> Iterator[tuple[sqlite3.
     for row in sorted(execute(db, "list_standings"), key=itemgetter(_UPDATED, 0), reverse=True):
         facts = _facts(row, running)
         if is_scanned(facts, question):
-            facts = facts._replace(scanned_before=scanned)
+            facts.scanned_before = scanned
             scanned += 1
             if is_claimable(facts, question):
-                facts = facts._replace(claimed_before=claimed)
+                facts.claimed_before = claimed
                 claimed += 1
         yield row, facts
 
