@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -75,6 +79,26 @@ def test_the_list_is_narrowed_by_agent_folder_and_number(home: Path, capsys: pyt
     assert told.startswith("and 2 more; `--max` shows them\nnot readable: ")
     assert run_command(["threads", "--agent", "nobody"]) == 2
     assert "`--agent nobody` is not known" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_bar_is_drawn_on_a_terminal_only(home: Path) -> None:
+    sample_rollout(home / "codex", number=0, started_at_ms=STARTED_MS)
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "stillroom", "threads"],
+            env={**os.environ, "TERM": "xterm"},
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            timeout=60,
+            check=True,
+        )
+        os.close(theirs)
+        assert b"Reading sessions" in os.read(ours, 65536)
+        assert done.stdout.startswith(b"01900000-0000-7000-8000-000000000000  codex")
+    finally:
+        os.close(ours)
 
 
 def test_what_is_only_known_is_shown_without_a_look_at_the_sources(

@@ -17,6 +17,8 @@ def console(stream: TextIO | None = None) -> Console:
 
 def plain(text: str) -> str:
     """`text` without what would steer a terminal: paths, and what a server says, may hold anything."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
