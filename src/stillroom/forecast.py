@@ -156,6 +156,7 @@ def _sent_bytes(thread: Thread, token_limit: int, settings: Settings) -> int:
         refuse_external=memories.disable_on_external_context,
         stage=settings.stage_one,
         redact=lambda text: redact(text, style=memories.redaction),
+        root=settings.root,
     )
     if text.memory_mode not in (None, "enabled"):
         return 0  # such a session is not sent

@@ -95,11 +95,12 @@ class RulesEngine:
     def __init__(self, settings: Settings, *, redact: Redact) -> None:
         self._stage = settings.stage_one
         self._refuse_external = settings.memories.disable_on_external_context
+        self._root = settings.root
         self._redact = redact
 
     def open(self, thread: Thread) -> Opened:
         found = read_thread_events(
-            thread, refuse_external=self._refuse_external, stage=self._stage, redact=self._redact
+            thread, refuse_external=self._refuse_external, stage=self._stage, redact=self._redact, root=self._root
         )
         return Opened(
             read=found.read,
@@ -182,6 +183,7 @@ class ModelEngine:
             refuse_external=self._settings.memories.disable_on_external_context,
             stage=self._stage,
             redact=self._redact,
+            root=self._settings.root,
         )
 
     async def _ask(self, thread: Thread, text: ReadText) -> StructuredReply:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import assert_never
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from stillroom.config import ExtractionInput, StageOne
 from stillroom.extract.external import ExternalContext
 from stillroom.extract.outcome import ReadTotals
+from stillroom.rollouts.echo import Echo
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.evidence import render_evidence
 from stillroom.rollouts.item import Item
@@ -43,16 +45,26 @@ class ReadEvents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_text(
-    thread: Thread, *, form: ExtractionInput, token_limit: int, refuse_external: bool, stage: StageOne, redact: Redact
+    thread: Thread,
+    *,
+    form: ExtractionInput,
+    token_limit: int,
+    refuse_external: bool,
+    stage: StageOne,
+    redact: Redact,
+    root: Path,
 ) -> ReadText:
-    """Render the rollout within `token_limit`. Raises `RolloutError`."""
-    external = ExternalContext()
-    with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
+    """Render the rollout within `token_limit`, without what it was told of the memory at `root`.
+
+    Raises `RolloutError`.
+    """
+    external, echo = ExternalContext(), Echo(root)
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_line) as items:
         if form == "string" and not refuse_external:
-            rendered = render_texts(items.texts(), token_limit=token_limit, redact=redact)
+            rendered = render_texts(echo.texts(items.texts()), token_limit=token_limit, redact=redact)
         else:
             watched = external.watch(items) if refuse_external else items
-            rendered = _renderer(form)(watched, token_limit=token_limit, redact=redact)
+            rendered = _renderer(form)(echo.items(watched), token_limit=token_limit, redact=redact)
     return ReadText(
         rendered=rendered,
         read=_totals(items.stats, rendered.source_bytes),
@@ -61,12 +73,14 @@ def read_text(
     )
 
 
-def read_thread_events(thread: Thread, *, refuse_external: bool, stage: StageOne, redact: Redact) -> ReadEvents:
-    """Read what happened, already redacted. Raises `RolloutError`."""
-    external, measured = ExternalContext(), _Measured()
-    with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
+def read_thread_events(
+    thread: Thread, *, refuse_external: bool, stage: StageOne, redact: Redact, root: Path
+) -> ReadEvents:
+    """Read what happened, already redacted, without what it was told of the memory at `root`. Raises `RolloutError`."""
+    external, measured, echo = ExternalContext(), _Measured(), Echo(root)
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_line) as items:
         watched = external.watch(items) if refuse_external else items
-        events = read_events(_redacted(measured.watch(watched), redact))
+        events = read_events(_redacted(echo.items(measured.watch(watched)), redact))
     return ReadEvents(
         events=events,
         read=_totals(items.stats, measured.bytes),

@@ -86,6 +86,7 @@ class ItemStream(Generic[D_co]):
         self._file = file
         self._path = path
         self._wanted: Callable[[bytes], bool] | None = None
+        self._heard: Callable[[bytes], None] | None = None
         self._batches = self._lists(max_line_bytes, stop_after_bytes, reading)
         self._items = self._read()
 
@@ -120,6 +121,12 @@ class ItemStream(Generic[D_co]):
         be called ahead of the iteration.
         """
         self._wanted = wanted
+        return self
+
+    def heard(self, listener: Callable[[bytes], None]) -> Self:
+        """Hand every line to `listener` before its items come, also those that hold nothing for memory. To be called
+        ahead of the iteration."""
+        self._heard = listener
         return self
 
     def __iter__(self) -> Iterator[Item]:
@@ -170,6 +177,9 @@ class ItemStream(Generic[D_co]):
         try:
             for lines in lists:
                 some = some or not all(not line or line.isspace() for line in lines)
+                if self._heard is not None:
+                    for line in lines:
+                        self._heard(line)
                 yield lines
         except OSError as error:
             raise RolloutError(f"`{self._path}` can't be read: {error.strerror}") from error

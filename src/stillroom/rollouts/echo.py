@@ -1,0 +1,179 @@
+"""Takes the memory out of a session again, so that it never becomes evidence for itself.
+
+What goes: calls of our own tools with their results, commands that look into a memory folder (ours or Codex's) or ask
+`stillroom` for it, citations, and sentences of the assistant that the session was told shortly before. What a person
+says stays, whatever they were told: it is their word now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import re2
+
+from stillroom.rollouts.item import MESSAGES, Item
+from stillroom.rollouts.told import Told, texts_of
+
+#: Calls whose output may still come; a client has a handful at a time.
+_MAX_PENDING = 1000
+_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+#: How clients name a tool of our server: `mcp__stillroom__read`, `stillroom_read`, `stillroom-read`, namespace and all.
+_OURS = re.compile(r"(?:^|[^a-z])stillroom(?:$|[^a-z])", re.IGNORECASE)
+_ASKS = (
+    r"(?<![\w.-])stillroom(?:\.exe)?\s+(?:recall|search|read|list|note|log|diff|undo|redo|explain|why|review|forget"
+    r"|export)\b"
+)
+_END = r"(?![\w-])"  # nothing that only begins alike
+_PLACES = (
+    r"\.(?:stillroom|codex)[/\\]+memories" + _END,
+    r"\$\{?(?:STILLROOM|CODEX)_HOME\}?[\"']?[/\\]+memories" + _END,
+)
+_CITATION = re.compile(r"<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class _Head(msgspec.Struct):
+    type: str = ""
+    role: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    call_id: str | None = None
+
+
+_head = msgspec.json.Decoder(_Head)
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class Echo:
+    """Passes a session's items on without what came from the memory at `root`. One for each reading of a session."""
+
+    def __init__(self, root: Path, *, user_home: Path | None = None) -> None:
+        #: What the session was told; the reader of the file adds what it was told at its start.
+        self.told = Told()
+        self._hidden: dict[str, None] = {}
+        self._place = re.compile("|".join((*_PLACES, *_ways_to(root, user_home or Path.home()), _ASKS)))
+        # RE2: every byte of a session is looked at.
+        self._may_concern = re2.compile(rb"tillroom|[/\\]memories|_HOME|oai-mem-citation|" + re2.escape(_bytes(root)))
+
+    def items(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Those that are evidence, rewritten where part of one is not."""
+        for item in items:
+            raw = self._kept(item.raw)
+            if raw is not None:
+                yield item if raw is item.raw else msgspec.structs.replace(item, raw=raw)
+
+    def texts(self, texts: Iterable[bytes]) -> Iterator[bytes]:
+        """The same of items as `ItemStream.texts` gives them: several at a time, joined by commas."""
+        for text in texts:
+            if not self._concerns(text):
+                yield text
+                continue
+            try:
+                several = [bytes(raw) for raw in _items.decode(b"[" + text + b"]")]
+            except _UNREADABLE:
+                yield text
+                continue
+            kept = [raw for each in several if (raw := self._kept(each)) is not None]
+            if kept:
+                yield b",".join(kept)
+
+    def _concerns(self, raw: bytes) -> bool:
+        return bool(self.told or self._hidden) or self._may_concern.search(raw) is not None
+
+    def _kept(self, raw: bytes) -> bytes | None:
+        if not self._concerns(raw):
+            return raw
+        try:
+            head = _head.decode(raw)
+            if head.type in _CALLS:
+                return None if self._hides(head, raw) else raw
+            if head.type.endswith("_output"):
+                return self._of_output(head, raw)
+            if head.role == "assistant" or head.type == "agent_message":
+                return self._rewritten(raw, head, self._said)
+        except _UNREADABLE:
+            pass
+        return raw
+
+    def _hides(self, head: _Head, raw: bytes) -> bool:
+        ours = _OURS.search(head.name or "") or _OURS.search(head.namespace or "")
+        if not ours and not any(map(self._place.search, _asked(raw))):
+            return False
+        if head.call_id:
+            self._hidden[head.call_id] = None
+            if len(self._hidden) > _MAX_PENDING:
+                del self._hidden[next(iter(self._hidden))]
+        return True
+
+    def _of_output(self, head: _Head, raw: bytes) -> bytes | None:
+        if head.call_id in self._hidden:
+            del self._hidden[head.call_id]
+            for text in texts_of(msgspec.json.decode(raw)):
+                self.told.add(text)
+            return None
+        return self._rewritten(raw, head, self._printed) if self._may_concern.search(raw) else raw
+
+    def _printed(self, text: str) -> str:
+        """Without the lines that a search through many folders found in the memory's."""
+        if not self._place.search(text):
+            return text
+        lines = text.split("\n")
+        found = [line for line in lines if self._place.search(line)]
+        self.told.add("\n".join(found))
+        return "\n".join(line for line in lines if not self._place.search(line))
+
+    def _said(self, text: str) -> str:
+        return self.told.without(_CITATION.sub("", text) if "<oai-mem-citation>" in text else text)
+
+    def _rewritten(self, raw: bytes, head: _Head, change: Callable[[str], str]) -> bytes | None:
+        before = msgspec.json.decode(raw)
+        after = _changed(before, change)
+        if after == before:
+            return raw
+        if head.type in MESSAGES and not _says_anything(after.get("content")):
+            return None
+        return msgspec.json.encode(after)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:  # Any: decoded JSON
+    """The value with its content changed; what it is called and where it belongs stays."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_changed(entry, change) for entry in value]
+    if isinstance(value, dict):
+        return {key: _changed(entry, change) if key in _SPOKEN else entry for key, entry in value.items()}
+    return value
+
+
+_SPOKEN = frozenset({"content", "text", "output", "tools"})
+
+
+def _says_anything(content: object) -> bool:
+    parts = content if isinstance(content, list) else [content]
+    texts = (part.get("text", part) if isinstance(part, dict) else part for part in parts)
+    return any(not isinstance(text, str) or text.strip() for text in texts)
+
+
+def _asked(raw: bytes) -> Iterator[str]:
+    """What a call asks for; of a patch which files it is about, not what it writes into them."""
+    for text in texts_of(msgspec.json.decode(raw)):
+        if "*** Begin Patch" in text:
+            yield from (line for line in text.splitlines() if line.startswith("*** "))
+        else:
+            yield text
+
+
+def _bytes(root: Path) -> bytes:
+    return str(root).encode("utf-8", "replace")
+
+
+def _ways_to(root: Path, user_home: Path) -> Iterator[str]:
+    """Patterns of how a command names the folder."""
+    yield re.escape(str(root)) + _END
+    if root.is_relative_to(user_home) and root != user_home:
+        yield r"(?:~|\$HOME|\$\{HOME\})[\"']?/" + re.escape(str(root.relative_to(user_home))) + _END
