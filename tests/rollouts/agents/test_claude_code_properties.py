@@ -17,13 +17,6 @@ NAME = "11111111-2222-4333-8444-555555555555.jsonl"
 #: Pieces so small that every sample has many.
 SMALL = Reading(batch_bytes=4096, chunk_bytes=512, head_bytes=4096, tail_window_bytes=2048)
 samples = st.sampled_from([path for path in FILES if path.stat().st_size > 3000])
-garbage = st.binary(max_size=80) | st.sampled_from(
-    [
-        *(b"{}", b'{"type":"user"}', b'{"type":"user","message":{"role":"user","content":[3]}}', b"[" * 5000, b"null"),
-        *(b'{"type":[1]}', b'{"type":"system","subtype":[1]}'),
-        b'{"type":"assistant","message":{"role":"assistant","content":[{"type":[1]}]}}',
-    ]
-)
 
 
 def items(folder: Path, data: bytes, name: str = NAME) -> list[Item]:
@@ -43,31 +36,6 @@ def items(folder: Path, data: bytes, name: str = NAME) -> list[Item]:
 def said(read: list[Item]) -> Counter[bytes]:
     # What is superseded is only known of the whole file.
     return Counter(item.raw for item in read if b"superseded_message" not in item.raw)
-
-
-@given(sample=samples, cut=st.floats(0, 1))
-def test_a_file_cut_anywhere_loses_nothing_before_the_cut(tmp_path_factory, sample: Path, cut: float):
-    folder, data = tmp_path_factory.mktemp("cut"), sample.read_bytes()
-    at = int(len(data) * cut)
-    whole = items(folder, data)
-    part = items(folder, data[:at])
-    lines = data[:at].count(b"\n")
-    before = [item for item in whole if item.line_no <= lines]
-    assert [(item.line_no, item.type) for item in part][: len(before)] == [(item.line_no, item.type) for item in before]
-    assert len(part) <= len(whole)
-
-
-@given(sample=samples, number=st.integers(0, 1000), line=garbage)
-def test_a_line_of_garbage_costs_at_most_itself(tmp_path_factory, sample: Path, number: int, line: bytes):
-    folder, data = tmp_path_factory.mktemp("garbage"), sample.read_bytes()
-    lines = data.splitlines(keepends=True)
-    number %= len(lines)
-    whole = items(folder, data)
-    damaged = items(folder, b"".join([*lines[:number], line.replace(b"\n", b" ") + b"\n", *lines[number + 1 :]]))
-    lost = said([item for item in whole if item.line_no != number + 1]) - said(damaged)
-    # A result whose call is lost is read without knowing of which tool it is.
-    assert all(b"call_output" in raw for raw in lost)
-    assert len(damaged) >= len([item for item in whole if item.line_no != number + 1])
 
 
 @given(first=samples, second=samples)
