@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,13 @@ def test_a_sample_that_is_read_twice_has_nothing_new(sample: Sample, tmp_path: P
     assert list(reader_of(sample.agent).refreshed(home, [each.thread for each in found])) == []
     assert [items_of(each.thread) for each in found] == read
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+#: The files of this one hold the same conversation, each in a layout of its own.
+@pytest.mark.parametrize("sample", [each for each in CORPUS if each.agent != "chat-messages"], ids=str)
+def test_no_call_and_no_result_of_a_home_is_read_twice(sample: Sample, tmp_path: Path) -> None:
+    """Forks, resumed copies, snapshots and mirrored events repeat them; providers make their ids unique."""
+    found = found_in(sample, sample.put(tmp_path))
+    items = (item for each in found for item in items_of(each.thread))
+    calls = Counter((kind, json.loads(raw)["call_id"]) for kind, _, raw in items if b'"call_id"' in raw)
+    assert calls.total() == len(calls)
