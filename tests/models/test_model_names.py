@@ -80,6 +80,7 @@ def test_a_name_that_cannot_be_used_is_said_at_the_start(name, environ, says):
     assert caught.value.hint
 
 
+@pytest.mark.slow  # the SDK is imported
 def test_a_missing_key_of_an_sdk_is_said_at_the_start(monkeypatch):
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):

@@ -38,7 +38,8 @@ def test_providers_have_a_list(name: str) -> None:
     assert full is not None
     assert less is not None
     assert 0 < less < full
-    assert (context_window_of(name, SETTINGS, environ=ENVIRON) or 0) >= 100_000
+    window = context_window_of(name, SETTINGS, environ=ENVIRON)
+    assert window is None or window >= 100_000  # the table does not have all of them
 
 
 def test_the_price_of_a_proxy_or_an_unheard_model_is_not_known() -> None:

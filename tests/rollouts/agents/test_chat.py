@@ -22,7 +22,7 @@ SAID = [("user", "Use tabs."), ("assistant", "Done.")]
 
 def unnamed(text: str) -> str:
     """Threads are named by where their files lie: in another order, without their ids."""
-    return "\n".join(sorted(thread.partition("\n")[2] for thread in text.split("\n\n# ")))
+    return "\n".join(sorted(thread.partition("\n")[2].strip() for thread in text.split("\n\n# ")))
 
 
 def found_in(root: Path) -> list[Found]:
