@@ -117,14 +117,14 @@ class Database:
         db.execute("PRAGMA synchronous = NORMAL")  # a power cut may undo the last commits, never damage the file
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA secure_delete = ON")  # what a user has forgotten must not linger in free pages
-        if _version(db) < len(MIGRATIONS):
+        if schema_version(db) < len(MIGRATIONS):
             self._migrate(db)
 
     def _check_ours(self, db: sqlite3.Connection) -> None:
         db.execute("BEGIN")  # one snapshot: another process may be creating the tables right now
-        version = _version(db)
+        version = schema_version(db)
         ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        foreign = not ours and (version or db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone())
+        foreign = not ours and not is_empty(db)
         db.execute("COMMIT")
         if foreign:
             raise StoreUnavailable(
@@ -151,11 +151,8 @@ class Database:
 
     def _migrate(self, db: sqlite3.Connection) -> None:
         with _committed(db, "BEGIN IMMEDIATE"):
-            # Read again under the lock: another process may have been first.
-            for version in range(_version(db), len(MIGRATIONS)):
-                for statement in _statements((Path(__file__).parent / MIGRATIONS[version]).read_text("utf-8")):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version = {version + 1}")
+            # It is read again under the lock: another process may have been first.
+            create_schema(db, version=len(MIGRATIONS))
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
     @contextmanager
@@ -179,15 +176,37 @@ def copy_database(path: Path, into: Path, *, limits: DatabaseLimits) -> None:
     """Copy the database as it is now; where there is none, nothing. Raises `StoreUnavailable`."""
     if not path.exists():
         return
+    with looking(path, limits=limits) as source, closing(sqlite3.connect(into)) as target:
+        source.backup(target)
+
+
+@contextmanager
+def looking(path: Path, *, limits: DatabaseLimits) -> Iterator[sqlite3.Connection]:
+    """The database as it is, whoever's it is and of whatever version, for reading. Raises `StoreUnavailable`."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
-        with (
-            closing(sqlite3.connect(uri, uri=True, timeout=limits.busy_timeout_ms / 1000)) as source,
-            closing(sqlite3.connect(into)) as target,
-        ):
-            source.backup(target)
+        with closing(sqlite3.connect(uri, uri=True, timeout=limits.busy_timeout_ms / 1000)) as db:
+            yield db
     except (sqlite3.DatabaseError, OSError) as error:
         raise _unavailable(path, error) from error
+
+
+def schema_version(db: sqlite3.Connection) -> int:
+    """How many of `MIGRATIONS` the database has been through."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def is_empty(db: sqlite3.Connection) -> bool:
+    """Nobody's yet: a file that was just made."""
+    return not schema_version(db) and not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+
+
+def create_schema(db: sqlite3.Connection, *, version: int) -> None:
+    """Bring a database to this version from the one that it has."""
+    for known in range(schema_version(db), version):
+        for statement in _statements((Path(__file__).parent / MIGRATIONS[known]).read_text("utf-8")):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {known + 1}")
 
 
 #: SQLite's connections must not cross a fork: both processes would believe that they hold its locks.
@@ -224,10 +243,6 @@ def _create_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         pass  # never opened here: closing it would drop the locks of another connection of this process
-
-
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -62,6 +62,10 @@ def last_passes(db: sqlite3.Connection, *, limit: int) -> list[PassRecord]:
     return [PassRecord(**dict(row)) for row in execute(db, "list_passes", limit=limit)]
 
 
+def newest_moment(db: sqlite3.Connection) -> int:
+    return int(execute(db, "newest_moment").fetchone()["at"])
+
+
 def _without_usage(row: sqlite3.Row) -> dict[str, Any]:  # Any: as `values`
     return {name: value for name, value in values(row).items() if name not in _USAGE}
 

@@ -396,6 +396,36 @@ SELECT leased_at, lease_until
 FROM jobs
 WHERE kind = :kind AND status = 'running';
 
+-- list_schema --
+-- What a database is made of, without what SQLite makes by itself.
+SELECT type, name
+FROM sqlite_master
+WHERE name NOT LIKE 'sqlite\_%' ESCAPE '\';
+
+-- list_running_jobs --
+-- Every job that somebody has, or had when it was killed.
+SELECT
+    kind, job_key, status, worker_id, ownership_token, started_at, leased_at, lease_until, finished_at, retry_at,
+    retry_remaining, last_error, input_watermark, last_success_watermark, reopened
+FROM jobs
+WHERE status = 'running'
+ORDER BY kind, job_key;
+
+-- count_missing --
+-- Sessions whose files were gone at the last scan, with and without something that was extracted of them.
+SELECT count(*) AS threads, count(output.thread_id) AS extracted
+FROM threads AS thread
+LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
+WHERE thread.missing = 1;
+
+-- newest_moment --
+-- The latest moment that anything here was written at, in seconds.
+SELECT max(
+    coalesce((SELECT max(at) FROM passes), 0),
+    coalesce((SELECT max(at) FROM model_calls), 0),
+    coalesce((SELECT max(leased_at) FROM jobs WHERE status = 'running'), 0)
+) AS at;
+
 -- take_job --
 -- Give a job to a new owner. The caller has decided, in this same transaction, that it may be taken.
 INSERT INTO jobs (

@@ -32,6 +32,7 @@ from stillroom.store import (
 )
 from stillroom.store.database import Database, copy_database
 from stillroom.store.forgetting import KeptOutput
+from stillroom.store.leases import HeldJob
 from stillroom.store.records import (
     Checkout,
     ConsolidationClaimOutcome,
@@ -394,6 +395,27 @@ class Store:
         """How the extraction of this thread stands."""
         with self._database.read() as db:
             return leases.read_job(db, leases.STAGE1, to_sql(thread_id))
+
+    def running_jobs(self) -> list[HeldJob]:
+        """The jobs of both phases that somebody works on, or was killed over."""
+        with self._database.read() as db:
+            return leases.running_jobs(db)
+
+    def end_job(self, held: HeldJob, *, reason: str) -> bool:
+        """Take a job from an owner who is known to be gone, so that it can be claimed at once. False: somebody else
+        has it by now."""
+        with self._database.write() as db:
+            return leases.end(db, held, reason=self._cut(reason), now=self._clock.now())
+
+    def count_missing(self) -> tuple[int, int]:
+        """How many sessions' files are gone, and of how many of these something was extracted."""
+        with self._database.read() as db:
+            return threads.count_missing(db)
+
+    def newest_moment(self) -> int:
+        """The latest moment (seconds) that was written down here; one ahead of the clock says that this was set."""
+        with self._database.read() as db:
+            return ledger.newest_moment(db)
 
     def reopen_offline(self, engine: str = OFFLINE) -> int:
         """Make threads that this engine did last claimable again, with all their retries, until the next

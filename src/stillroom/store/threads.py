@@ -47,6 +47,12 @@ def mark_missing(db: sqlite3.Connection, agent: str, *, present: Collection[str]
     return len(gone)
 
 
+def count_missing(db: sqlite3.Connection) -> tuple[int, int]:
+    """How many threads' files are gone, and of how many of these something was extracted."""
+    row = execute(db, "count_missing").fetchone()
+    return row["threads"], row["extracted"]
+
+
 def get(db: sqlite3.Connection, thread_id: str) -> Thread | None:
     row = execute(db, "get_thread", thread_id=to_sql(thread_id)).fetchone()
     return read_thread(row) if row else None
