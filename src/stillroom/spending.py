@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-Phase = Literal["extract", "consolidate"]
+Phase = Literal["extract", "consolidate", "doctor"]
 CallOutcome = Literal["ok", "invalid", "refused", "rate_limited", "context_too_long", "unavailable", "cancelled"]
 
 

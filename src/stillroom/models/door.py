@@ -30,6 +30,7 @@ def open_structured(
     ledger: SpendingLedger,
     clock: Clock,
     redact: Redact,
+    phase: Phase = "extract",
     rate_limits: RateLimitSink | None = None,
     allowance: Allowance | None = None,
     environ: Mapping[str, str] = os.environ,
@@ -40,7 +41,7 @@ def open_structured(
     `allowance` is used up. The caller closes the model.
     """
     resolved = resolve(name, settings, environ)
-    recorder = Recorder(ledger=ledger, clock=clock, model=name, phase="extract", redact=redact, allowance=allowance)
+    recorder = Recorder(ledger=ledger, clock=clock, model=name, phase=phase, redact=redact, allowance=allowance)
     sink = rate_limits or RateLimitSink()
     match resolved:
         case Endpoint():
