@@ -564,6 +564,18 @@ def load_settings(
     )
 
 
+def adjusted(home: Path) -> list[tuple[str, float, float]]:
+    """Keys of `[memories]` in `config.toml` whose values are out of range: what is written, and what counts. Raises
+    `ConfigError`."""
+    written = _parse(home / "config.toml").memories
+    counts = clamp(written)
+    return [
+        (name, getattr(written, name), getattr(counts, name))
+        for name in _CLAMPS
+        if getattr(written, name) != getattr(counts, name)
+    ]
+
+
 def clamp(memories: Memories) -> Memories:
     """Bring every number into its range (spec §9.1: clamped, not rejected)."""
     changes = {name: min(max(getattr(memories, name), low), high) for name, (low, high) in _CLAMPS.items()}

@@ -303,6 +303,34 @@ def recover(staging_dir: Path, history: History, *, limits: StageTwo = DEFAULTS)
     return RecoveryReport(completed, tuple(discarded), tuple(in_use), blocked)
 
 
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """Runs whose process is gone."""
+
+    #: Their result is being brought into the folder: that has to be completed.
+    half_published: tuple[str, ...] = ()
+    #: Copies that nobody needs.
+    abandoned: tuple[str, ...] = ()
+
+
+def left_behind(staging_dir: Path) -> LeftBehind:
+    """What `recover` would complete or clear. Changes nothing."""
+    half: list[str] = []
+    abandoned: list[str] = []
+    if not staging_dir.is_dir() or not (staging_dir / _LOCK).exists():
+        return LeftBehind()
+    for run in sorted(filter(_is_run, staging_dir.iterdir())):
+        if not (run / _LOCK).exists():
+            abandoned.append(
+                run.name
+            )  # or one that began just now; with the lock of the folder that is looked at again
+            continue
+        with locked(run / _LOCK, wait=False) as mine:
+            if mine:
+                (half if (run / Journal.NAME).exists() else abandoned).append(run.name)
+    return LeftBehind(tuple(half), tuple(abandoned))
+
+
 def _make_ours(staging_dir: Path) -> None:
     """Create the folder. One with other things in it is not ours to clear: our lock has always been there first."""
     with naming(str(staging_dir), "created"):
