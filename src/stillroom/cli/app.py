@@ -32,6 +32,7 @@ COMMANDS = {
     "status": "stillroom.cli.status:status_command",
     "threads": "stillroom.cli.threads:threads_command",
     "explain": "stillroom.cli.explain:explain_command",
+    "doctor": "stillroom.integrations.doctor_command:doctor_command",
     "recall": "stillroom.cli.recall:recall_command",
     "search": "stillroom.cli.search:search_command",
     "list": "stillroom.cli.folder:list_command",

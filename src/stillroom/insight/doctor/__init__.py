@@ -1,0 +1,1 @@
+"""`stillroom doctor`: what may be wrong with a home, and what to do about it."""

@@ -1,0 +1,56 @@
+"""The settings: values that don't count as they are written, models that can't be used, sources that aren't there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from stillroom.config import OFFLINE, Settings, adjusted, default_sources
+from stillroom.errors import ConfigError, StillroomError
+from stillroom.insight.doctor.finding import Found, found, ok
+from stillroom.models import check_model
+
+
+def unusable(home: Path, error: ConfigError) -> Found:
+    """The settings can't be read at all."""
+    return found("settings", "error", str(error), where=str(home / "config.toml"), remedy=error.hint)
+
+
+def check_settings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Found]:
+    """What is configured, and whether it can be."""
+    path = str(settings.home / "config.toml")
+    wrong = False
+    for key, written, counts in adjusted(settings.home):
+        wrong = True
+        what = f"`memories.{key} = {written}` is out of range: {counts} counts"
+        yield found("settings", "warning", what, where=path, remedy=f"write `{key} = {counts}`")
+    for name in sorted({settings.memories.extract_model, settings.memories.consolidation_model} - {OFFLINE}):
+        try:
+            check_model(name, settings, environ=environ)
+        except StillroomError as error:
+            wrong = True
+            yield found("settings", "error", str(error), where=path, remedy=error.hint)
+    if not wrong:
+        yield ok("settings", "usable", where=path if Path(path).exists() else None)
+    yield from _sources(settings, environ, path)
+
+
+def _sources(settings: Settings, environ: Mapping[str, str], path: str) -> Iterator[Found]:
+    defaults = set(default_sources(environ))
+    there = 0
+    for source in settings.sources:
+        exists = Path(source.root).expanduser().exists()
+        if source.format == "stillroom" and source.root == str(settings.home):
+            continue
+        there += exists
+        if not exists and source not in defaults:
+            what = f"`{source.root}`, where sessions of `{source.format}` should be, is not there"
+            yield found("sources", "warning", what, where=path, remedy="mend `root` under `[[sources]]`")
+    if there:
+        yield ok("sources", f"{there:,} places with sessions of agents are there")
+    else:
+        what = "no agent that Stillroom knows keeps sessions on this machine"
+        yield found("sources", "note", what, remedy="name a place under `[[sources]]`, or `stillroom ingest FILE`")
+
+
+__all__ = ["check_settings", "unusable"]
