@@ -55,6 +55,7 @@ WHOLE = (
     "recording/adapters",
     "service",
     "undoing/test_forgetting.py",
+    "undoing/test_redacting.py",
     "undoing/test_undo.py",
 )
 

@@ -43,6 +43,7 @@ COMMANDS = {
     "undo": "stillroom.cli.undo:undo_command",
     "redo": "stillroom.cli.undo:redo_command",
     "forget": "stillroom.cli.forget:forget_command",
+    "redact": "stillroom.cli.redact:redact_command",
     "pause": "stillroom.cli.switches:pause_command",
     "resume": "stillroom.cli.switches:resume_command",
     "memories": "stillroom.cli.switches:memories_command",

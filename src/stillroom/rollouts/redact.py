@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import NamedTuple
 
 import re2
 
@@ -44,6 +45,26 @@ def redact_counted(text: str, *, style: RedactionStyle = "typed") -> tuple[str, 
         counts.update(span.kind for span in spans)
         data = _replace(data, spans, style)
     return (data.decode("utf-8", "surrogatepass") if counts else text), counts
+
+
+class Secret(NamedTuple):
+    """A secret that stands in a text."""
+
+    kind: str
+    text: str
+
+
+def secrets_in(text: str) -> list[Secret]:
+    """What `redact` takes out. For whoever must look whether it is anywhere else; never to be shown."""
+    data = text.encode("utf-8", "surrogatepass")
+    found: list[Secret] = []
+    for _ in range(_MAX_LOOKS):
+        spans = _find(data)
+        if not spans:
+            break
+        found += [Secret(span.kind, data[span.start : span.end].decode("utf-8", "replace")) for span in spans]
+        data = _replace(data, spans, "typed")
+    return found
 
 
 def _placeholder(data: bytes, pos: int) -> Found | None:

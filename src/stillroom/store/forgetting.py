@@ -118,6 +118,13 @@ def rewrite_texts(db: sqlite3.Connection, change: Change) -> int:
     return changed
 
 
+def each_text(db: sqlite3.Connection) -> Iterator[str]:
+    """Every text that `rewrite_texts` would put through a change."""
+    for listing, _, _, texts, documents in _PLACES:
+        for row in execute(db, listing):
+            yield from (from_sql(row[name]) for name in (*texts, *documents) if row[name] is not None)
+
+
 def _digests(thread: Thread) -> list[bytes]:
     parent = [] if thread.parent_thread_id is None else [id_digest(thread.parent_thread_id)]
     return _own_digests(thread) + parent

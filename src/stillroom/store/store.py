@@ -212,6 +212,12 @@ class Store:
         with self._database.write() as db:
             return forgetting.rewrite_texts(db, change)
 
+    def each_text(self, visit: Callable[[str], None]) -> None:
+        """Show every text that is kept of sessions."""
+        with self._database.read() as db:
+            for text in forgetting.each_text(db):
+                visit(text)
+
     def compact(self) -> bool:
         """Write the database anew, so that no free page and no log holds what was deleted. False: another process reads
         an old state right now, and the log stays until it ends."""

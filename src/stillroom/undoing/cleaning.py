@@ -21,7 +21,7 @@ from stillroom.workspace.staging import forget_copies, recover
 #: What a session start, a search or a scan makes again. A `*` stands for what follows.
 _MADE_AGAIN = ("recall.json", ".recall.json.*", "search.sqlite3*", "history.git/looks*")
 #: Lines that programs wrote, for people to read.
-_LOGS = ("hook.log*", "pass.log*", "sessions.jsonl*")
+LOGS = ("hook.log*", "pass.log*", "sessions.jsonl*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,11 @@ def clean(settings: Settings, cleaning: Cleaning, *, checkpoint: Checkpoint) -> 
     history = _clean_history(settings, cleaning, checkpoint)
     # 3. Copies, and what is made again when it is wanted.
     forget_copies(settings.staging)
-    for path in _matching(settings.home, _MADE_AGAIN):
+    for path in matching(settings.home, _MADE_AGAIN):
         path.unlink(missing_ok=True)
     checkpoint("copies deleted")
     # 4. Logs, line by line; what sessions were told names versions, which have other names now.
-    for path in _matching(settings.home, _LOGS):
+    for path in matching(settings.home, LOGS):
         _clean_log(path, cleaning.line, history.commits)
     checkpoint("logs cleaned")
     return Cleaned(folder, history)
@@ -115,5 +115,5 @@ def _clean_log(path: Path, line: Callable[[str], str], commits: Mapping[str, str
     temporary.replace(path)
 
 
-def _matching(home: Path, patterns: Iterable[str]) -> list[Path]:
+def matching(home: Path, patterns: Iterable[str]) -> list[Path]:
     return [path for pattern in patterns for path in sorted(home.glob(pattern))]

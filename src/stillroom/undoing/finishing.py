@@ -11,8 +11,9 @@ from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone
 from stillroom.undoing.cleaning import settle
 from stillroom.undoing.forgetting import finish_forgetting
+from stillroom.undoing.redacting import redact_all
 from stillroom.undoing.undo import finish_undo
-from stillroom.undoing.unfinished import Forgetting, Undoing
+from stillroom.undoing.unfinished import Forgetting, Redacting, Undoing
 
 
 def finish_if_begun(settings: Settings, clock: Clock) -> str | None:
@@ -30,17 +31,23 @@ def finish_if_begun(settings: Settings, clock: Clock) -> str | None:
 def finish(settings: Settings, store: Store) -> str | None:
     """The same for whoever works alone already."""
     work = unfinished.begun(settings.home)
+    if work is None:
+        return None
+    settle(settings)
     match work:
-        case None:
-            return None
         case Forgetting():
-            settle(settings)
-            done = finish_forgetting(settings, store, work)
-            told = f"{done.threads:,} session{'' if done.threads == 1 else 's'} that a killed `forget` had begun with"
-            return f"forgot {told}" + ("" if done.is_complete else "; something is left: `stillroom forget` says what")
+            forgotten = finish_forgetting(settings, store, work)
+            count = f"{forgotten.threads:,} session{'' if forgotten.threads == 1 else 's'}"
+            return _told(f"forgot {count} that a killed `forget` had begun with", complete=forgotten.is_complete)
+        case Redacting():
+            redacted = redact_all(settings, store, work)
+            return _told("took out what a killed `redact` had begun with", complete=redacted.is_complete)
         case Undoing():
-            settle(settings)
             finish_undo(settings, store, work)
-            return "took back what a killed `undo` had begun to"
+            return "took back what a killed `undo` had begun with"
         case _:
             assert_never(work)
+
+
+def _told(what: str, *, complete: bool) -> str:
+    return what if complete else f"{what}; something of it is left: say it again to be told what"

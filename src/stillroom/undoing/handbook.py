@@ -8,7 +8,7 @@ stays unless it speaks of something forgotten itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -147,6 +147,30 @@ class _Cutter:
 
     def _drop(self, lines: Sequence[str]) -> None:
         self.cut.dropped += [line for line in lines if line.strip()]
+
+
+def with_keys(lines: Sequence[str], swapped: Mapping[str, tuple[set[str], set[str]]]) -> list[str]:
+    """The handbook with other hashes in its record: of `handbook` and `summary` those that go, and those in their
+    place. A line that was changed by a program is still generated."""
+    before, record, after = _around_record(lines)
+    rows: dict[str, list[str]] = {name: [] for name in swapped}
+    for line in record:
+        if row := _RECORD_ROW.fullmatch(line):
+            rows[row[1]] += row[2].split()
+    made = dict.fromkeys(swapped, "")
+    for name, (gone, new) in swapped.items():
+        if gone.isdisjoint(rows[name]):
+            made[name] = " ".join(rows[name])
+        else:
+            made[name] = " ".join(sorted({*rows[name]} - gone | new))
+    out: list[str] = []
+    for line in record:
+        row = _RECORD_ROW.fullmatch(line)
+        if row is None:
+            out.append(line)
+        elif keys := made.pop(row[1], ""):
+            out.append(f"{row[1]}: {keys}")
+    return [*before, *out, *after]
 
 
 def _around_record(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:

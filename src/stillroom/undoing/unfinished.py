@@ -37,7 +37,13 @@ class Undoing(msgspec.Struct, frozen=True, kw_only=True, tag="undo"):
     at: int  #: seconds
 
 
-Unfinished = Forgetting | Undoing
+class Redacting(msgspec.Struct, frozen=True, kw_only=True, tag="redact"):
+    """The present rules are being applied to all that is kept."""
+
+    at: int  #: seconds
+
+
+Unfinished = Forgetting | Undoing | Redacting
 
 
 def begin(home: Path, work: Unfinished) -> None:
