@@ -124,6 +124,14 @@ SECTIONS = (
         ("bench/bench_search.py",),
     ),
     Section(
+        "forget",
+        "Forgetting",
+        "One session of 2,000, without a model: out of the folder, twenty versions of it, the database, logs and "
+        "indexes, and every byte looked at once more. Asked: at most 2 s. From the shell and back, the start of the "
+        "command included.",
+        ("bench/bench_forget.py",),
+    ),
+    Section(
         "hook",
         "The hook",
         "Asked: `stillroom-hook claude-code session-start` with a summary of 40 kB in at most 2.5 times the wall time "

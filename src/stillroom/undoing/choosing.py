@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ from stillroom.thread import Thread
 from stillroom.undoing.projects import place_of
 from stillroom.undoing.purging import SUMMARY_HEAD
 from stillroom.undoing.traces import Traces, phrases_of, shared_phrases
-from stillroom.workspace.artifacts import SUMMARIES, raw_sections, summary_stem
+from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES, raw_sections, summary_stem
 from stillroom.workspace.history import History
 from stillroom.workspace.layout import EXTENSIONS
 from stillroom.workspace.tree import scan
@@ -78,8 +78,9 @@ def traces_of(
             others.append(said)
 
     store.each_output(visit)
-    others += (text for path, text in _folder_texts(settings) if path.startswith(f"{EXTENSIONS}/"))
-    for path, text in [*_folder_texts(settings), *_old_texts(history)]:
+    here = _folder_texts(settings)
+    others += (text for path, text in here if path.startswith(f"{EXTENSIONS}/"))
+    for path, text in [*here, *_old_texts(history, ids)]:
         if (head := SUMMARY_HEAD.match(text)) and head[1] in ids and path.startswith(f"{SUMMARIES}/"):
             names.add(Path(path).stem)
             texts.append(text.partition("\n\n")[2])
@@ -162,17 +163,31 @@ def _folder_texts(settings: Settings) -> list[tuple[str, str]]:
     return found
 
 
-def _old_texts(history: History | None) -> Iterator[tuple[str, str]]:
-    """What code copied into any version of the folder."""
+def _old_texts(history: History | None, ids: Collection[str]) -> list[tuple[str, str]]:
+    """What code copied into any version of the folder, where it names one of these threads.
+
+    `raw_memories.md` is large and in every version; it is read only if a thread's summary says that there is more than
+    one version of what was extracted of it.
+    """
     if history is None or history.head() is None:
-        return
-    found: list[tuple[str, str]] = []
+        return []
     paths = history.repository.blob_paths()
-    wanted = {blob for blob, path in paths.items() if path.startswith((f"{SUMMARIES}/", "raw_memories.md"))}
+    summaries = {blob for blob, path in paths.items() if path.startswith(f"{SUMMARIES}/")}
+    found = _naming(history, paths, summaries, ids)
+    if len(found) > len({head[1] for _, text in found if (head := SUMMARY_HEAD.match(text))}):
+        found += _naming(history, paths, {blob for blob, path in paths.items() if path == RAW_MEMORIES}, ids)
+    return found
+
+
+def _naming(
+    history: History, paths: Mapping[str, str], blobs: Collection[str], ids: Collection[str]
+) -> list[tuple[str, str]]:
+    marks = [thread_id.encode("utf-8", "surrogateescape") for thread_id in ids]
+    found: list[tuple[str, str]] = []
 
     def visit(name: str, kind: str, data: bytes) -> None:
-        if kind == "blob":
+        if kind == "blob" and any(mark in data for mark in marks):
             found.append((paths[name], data.decode("utf-8", "surrogateescape")))
 
-    history.repository.visit(visit, ids=wanted)
-    yield from found
+    history.repository.visit(visit, ids=blobs)
+    return found

@@ -11,7 +11,6 @@ from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone
 from stillroom.undoing.cleaning import settle
 from stillroom.undoing.forgetting import finish_forgetting
-from stillroom.undoing.redacting import redact_all
 from stillroom.undoing.undo import finish_undo
 from stillroom.undoing.unfinished import Forgetting, Redacting, Undoing
 
@@ -40,6 +39,8 @@ def finish(settings: Settings, store: Store) -> str | None:
             count = f"{forgotten.threads:,} session{'' if forgotten.threads == 1 else 's'}"
             return _told(f"forgot {count} that a killed `forget` had begun with", complete=forgotten.is_complete)
         case Redacting():
+            from stillroom.undoing.redacting import redact_all  # the rules take a twentieth of a second to load
+
             redacted = redact_all(settings, store, work)
             return _told("took out what a killed `redact` had begun with", complete=redacted.is_complete)
         case Undoing():

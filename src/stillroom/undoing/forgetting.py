@@ -135,7 +135,7 @@ def forget(settings: Settings, store: Store, plan: Plan, *, checkpoint: Checkpoi
     settle(settings)
     unfinished.begin(settings.home, plan.work)
     checkpoint("begun")
-    return finish_forgetting(settings, store, plan.work, undecided=plan.preview.undecided, checkpoint=checkpoint)
+    return finish_forgetting(settings, store, plan.work, preview=plan.preview, checkpoint=checkpoint)
 
 
 def finish_forgetting(
@@ -143,10 +143,11 @@ def finish_forgetting(
     store: Store,
     work: Forgetting,
     *,
-    undecided: tuple[Line, ...] | None = None,
+    preview: Preview | None = None,
     checkpoint: Checkpoint = nothing,
 ) -> Forgotten:
-    """Do all of it, whatever of it is done already."""
+    """Do all of it, whatever of it is done already. Without the `preview` that a person saw, one is made of what is
+    left to do."""
     finder = Finder(work.traces)
     # 1. The database first: from now on no pass learns it again.
     store.forget(work.threads, finder.text_without)
@@ -156,8 +157,9 @@ def finish_forgetting(
     checkpoint("recordings deleted")
     # 2. The folder and everything beside it. Summaries first: the handbook's record speaks of their lines.
     purge = Purge(finder)
-    files, lines, unsure = _preview(settings, work.traces, purge)
-    unsure = list(undecided) if undecided is not None else unsure
+    if preview is None:
+        gone, dropped, unsure = _preview(settings, work.traces)
+        preview = Preview(threads=(), lines=tuple(dropped), files=tuple(gone), undecided=tuple(unsure))
     _learn_keys(settings, purge)
     cleaning = Cleaning(
         content=purge.data,
@@ -167,21 +169,21 @@ def finish_forgetting(
         now=work.at,
     )
     done = clean(settings, cleaning, checkpoint=checkpoint)
-    if settings.root.is_dir() and (files or lines or done.folder.written or done.folder.deleted):
-        _ask_next_consolidation(settings, unsure, now=work.at)
+    if settings.root.is_dir() and (preview.files or preview.lines or done.folder.written or done.folder.deleted):
+        _ask_next_consolidation(settings, preview.undecided, now=work.at)
     # 3. Free pages and the write-ahead log; then what says what is to be forgotten.
     emptied = store.compact()
     checkpoint("database written anew")
     unfinished.end(settings.home)
     checkpoint("ended")
     # 4. Believe nothing: look.
-    left = residue(settings, lambda text: sum(map(finder.is_traced, _lines(text))))
+    left = residue(settings, lambda data: _count(finder, data))
     return Forgotten(
         threads=len(work.threads),
-        lines=len(lines),
-        files=len(files),
+        lines=len(preview.lines),
+        files=len(preview.files),
         old_contents=done.history.contents,
-        undecided=tuple(unsure),
+        undecided=preview.undecided,
         restless=done.folder.restless,
         left=tuple(left),
         log_in_use=not emptied,
@@ -195,16 +197,17 @@ def _own_recordings(settings: Settings, threads: Iterable[Thread]) -> list[Path]
     return [path for path in paths if path.is_file() and path.resolve().is_relative_to(home)]
 
 
-def _lines(text: str) -> Iterable[str]:
-    """Lines of a text, and of texts that JSON holds in one line."""
-    return text.replace("\\n", "\n").split("\n")
+def _count(finder: Finder, data: bytes) -> int:
+    """Lines that speak of it, also of texts that JSON holds in one line."""
+    if not finder.may_be_in(data):
+        return 0
+    lines = data.decode("utf-8", "replace").replace("\\n", "\n").split("\n")
+    return sum(map(finder.is_traced, lines))
 
 
-def _preview(
-    settings: Settings, traces: Traces, purge: Purge | None = None
-) -> tuple[list[str], list[Line], list[Line]]:
+def _preview(settings: Settings, traces: Traces) -> tuple[list[str], list[Line], list[Line]]:
     """Files that go whole, lines that go, lines that nobody can decide, in the folder as it is now."""
-    purge = purge or Purge(Finder(traces))
+    purge = Purge(Finder(traces))
     files: list[str] = []
     lines: list[Line] = []
     undecided: list[Line] = []
@@ -246,7 +249,10 @@ def _emptied(settings: Settings, history: History | None, traces: Traces) -> fro
 
 
 def _learn_keys(settings: Settings, purge: Purge) -> None:
-    """Of every version of the summary, ahead of the handbooks."""
+    """Of every version of the summary, and of the one that there is, ahead of the handbooks."""
+    there = settings.root / SUMMARY
+    if there.is_file() and not there.is_symlink():
+        purge.data(there.read_bytes())
 
     def visit(name: str, kind: str, data: bytes) -> None:
         if kind == "blob":

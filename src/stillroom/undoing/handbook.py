@@ -66,6 +66,8 @@ class _Cutter:
     cut: Cut = field(default_factory=Cut)
 
     def group(self, part: Sequence[str]) -> list[str]:
+        if not self.finder.may_be_in("\n".join(part).encode("utf-8", "surrogateescape")):
+            return list(part)
         head, *sections = _split_with_head(part)
         fates = {match[1]: self._fate(section) for section in sections if (match := _TASK.match(section[0]))}
         nothing_left = bool(fates) and set(fates.values()) == {"gone"}

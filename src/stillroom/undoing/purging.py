@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from stillroom.offline.folder import byhand
-from stillroom.undoing.handbook import cut_handbook, is_handbook
+from stillroom.undoing.handbook import GROUP, cut_handbook, is_handbook
 from stillroom.undoing.traces import Finder
 from stillroom.workspace.artifacts import raw_memories_text, raw_sections
 
@@ -31,15 +31,27 @@ class Purge:
 
     def data(self, data: bytes) -> bytes | None:
         """A file's content without what is to be forgotten; None: the file goes whole."""
-        text = data.decode("utf-8", "surrogateescape")
-        cut = self.text(text)
+        if not self._may_change(data):
+            return data
+        cut = self.text(data.decode("utf-8", "surrogateescape"))
         return None if cut.text is None else cut.text.encode("utf-8", "surrogateescape")
+
+    def _may_change(self, data: bytes) -> bool:
+        """Of a history's many contents few do."""
+        if self.finder.may_be_in(data):
+            return True
+        if data.startswith(b"v1\n"):
+            return any(title.encode("utf-8", "replace") in data for title in self.finder.traces.titles)
+        return GROUP.encode() in data and any(key.encode("ascii") in data for key in self.keys)
 
     def text(self, text: str) -> Purged:
         """The same of text, with what went."""
+        if not self._may_change(text.encode("utf-8", "surrogateescape")):
+            return Purged(text)
         if (head := SUMMARY_HEAD.match(text)) and head[1] in self.finder.traces.threads:
             return Purged(None)
-        text = self._without_sections(text)
+        if (shorter := self._without_sections(text)) is not text:
+            return self.text(shorter)
         lines = text.split("\n")
         if is_handbook(lines):
             cut = cut_handbook(lines, self.finder, summary_keys=self.keys)

@@ -114,7 +114,7 @@ def redact_all(settings: Settings, store: Store, work: Redacting, *, checkpoint:
     checkpoint("ended")
     wanted = frozenset(each.text for each in inventory.places if len(each.text) >= _LEAST_LOOKED_FOR_CHARS)
     finder = Finder(Traces(names=wanted))
-    left = residue(settings, lambda text: sum(map(finder.names_in, text.split("\n")))) if wanted else []
+    left = residue(settings, lambda data: _count(finder, data)) if wanted else []
     return Redacted(kinds=inventory.kinds(), left=tuple(left), restless=done.folder.restless, log_in_use=not emptied)
 
 
@@ -139,6 +139,12 @@ class _Contents:
             after = with_keys(after, {"handbook": swapped, "summary": (self.gone, self.new)})
             clean_text = "\n".join(after)
         return clean_text.encode("utf-8", "surrogateescape")
+
+
+def _count(finder: Finder, data: bytes) -> int:
+    if not finder.may_be_in(data):
+        return 0
+    return sum(map(finder.names_in, data.decode("utf-8", "replace").split("\n")))
 
 
 def _keys(lines: Sequence[str]) -> set[str]:

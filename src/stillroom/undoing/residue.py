@@ -30,7 +30,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
 
 
-def residue(settings: Settings, count_in: Callable[[str], int]) -> list[Left]:
+def residue(settings: Settings, count_in: Callable[[bytes], int]) -> list[Left]:
     """What is left, by place. `count_in` says how often a text holds what should be gone."""
     names: Counter[str] = Counter()
     contents: Counter[str] = Counter()
@@ -38,9 +38,9 @@ def residue(settings: Settings, count_in: Callable[[str], int]) -> list[Left]:
     for place in _places(settings):
         for path in _files(place, unreadable):
             told = shown(str(path))
-            names[told] += count_in(os.fsencode(path.relative_to(place)).decode("utf-8", "replace"))
+            names[told] += count_in(os.fsencode(path.relative_to(place)))
             try:
-                contents[told] += sum(count_in(text) for text in _texts(path))
+                contents[told] += sum(map(count_in, _pieces(path)))
             except OSError:
                 unreadable.append(told)
         for git_dir in _repositories(place):
@@ -83,31 +83,31 @@ def _is_repository(folder: Path) -> bool:
     return (folder / _OBJECTS).is_dir() and (folder / "HEAD").is_file()
 
 
-def _count_objects(git_dir: Path, count_in: Callable[[str], int]) -> int:
+def _count_objects(git_dir: Path, count_in: Callable[[bytes], int]) -> int:
     found = 0
 
     def visit(name: str, kind: str, data: bytes) -> None:
         nonlocal found
-        found += count_in(data.decode("utf-8", "replace"))
+        found += count_in(data)
 
     Repository(git_dir).visit(visit)
     return found
 
 
-def _texts(path: Path) -> Iterator[str]:
+def _pieces(path: Path) -> Iterator[bytes]:
     """The file in pieces that end where a line does, if a line ends at all."""
     with path.open("rb") as file:
         rest = b""
         while chunk := file.read(_CHUNK_BYTES):
             piece, end, after = chunk.rpartition(b"\n")
             if end:
-                yield (rest + piece).decode("utf-8", "replace")
+                yield rest + piece
                 rest = after
             else:
-                yield (rest + chunk).decode("utf-8", "replace")
+                yield rest + chunk
                 rest = chunk[-_OVERLAP_BYTES:]
         if rest:
-            yield rest.decode("utf-8", "replace")
+            yield rest
 
 
 #: Of a line without an end: names and phrases are shorter.

@@ -32,6 +32,8 @@ _BREAK = re.compile(r"; |: | -> | → | \(")
 _CUT = "…"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WORD = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+#: Beyond so many phrases each line is looked at.
+_MOST_AT_ONCE = 4000
 #: What stands for a name in a text that stays.
 GONE = "[forgotten]"
 
@@ -94,18 +96,29 @@ class Finder:
     traces: Traces
     _names: re2._Regexp | None = None  # its type has no public name
     _words: re2._Regexp | None = None
+    #: Finds whatever the others may find; None: there are too many phrases for one automaton.
+    _anything: re2._Regexp | None = None
     _lines: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        options = re2.Options()
-        options.max_mem = _MAX_MEMORY_BYTES
-        options.log_errors = False
+        options = _options()
         if self.traces.names:
             longest_first = sorted(_spellings(self.traces.names), key=lambda name: (-len(name), name))
             self._names = re2.compile("|".join(re2.escape(name) for name in longest_first), options)
         if self.traces.words:
             options.case_sensitive = False
             self._words = re2.compile("|".join(map(re2.escape, sorted(_spellings(self.traces.words)))), options)
+
+        if len(self.traces.phrases) <= _MOST_AT_ONCE:
+            apart = [_spaced(phrase) for phrase in self.traces.phrases]
+            whole = [re2.escape(name) for name in _spellings(self.traces.names)]
+            either = [f"(?i:{re2.escape(word)})" for word in _spellings(self.traces.words)]
+            pattern = "|".join(sorted(apart) + sorted(whole) + sorted(either)) or r"[^\s\S]"
+            self._anything = re2.compile(pattern.encode(), _options())
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Whether it is worth looking at the lines of a text: a quick answer for the many that hold nothing of it."""
+        return self._anything is None or self._anything.search(data) is not None
 
     def is_traced(self, line: str) -> bool:
         """Whether a line speaks of it."""
@@ -137,6 +150,8 @@ class Finder:
 
     def text_without(self, text: str) -> str:
         """The same for a text of many lines."""
+        if not self.may_be_in(text.encode("utf-8", "replace")):
+            return text
         return "\n".join(map(self.without, text.split("\n")))
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -150,13 +165,9 @@ def shared_phrases(phrases: Iterable[str], texts: Iterable[str]) -> set[str]:
     shared: set[str] = set()
     batches = []
     for start in range(0, len(wanted), _BATCH):
-        options = re2.Options()
-        options.max_mem = _MAX_MEMORY_BYTES
-        options.log_errors = False
-        batch = re2.Set.SearchSet(options)
+        batch = re2.Set.SearchSet(_options())
         for phrase in wanted[start : start + _BATCH]:
-            # The texts may break a line where the phrase has a blank.
-            batch.Add(r"\s+".join(re2.escape(word) for word in phrase.split(" ")))
+            batch.Add(_spaced(phrase))
         batch.Compile()
         batches.append((start, batch))
     for text in texts:
@@ -173,6 +184,18 @@ def _spellings(names: Iterable[str]) -> set[str]:
     """As texts have them, and as JSON has them."""
     plain = set(names)
     return {_searchable(name) for name in plain} | {json.dumps(name)[1:-1] for name in plain}
+
+
+def _spaced(phrase: str) -> str:
+    """A phrase wherever it stands: a text may have a tab, or the end of a line, where the phrase has a blank."""
+    return r"[\s\pZ]+".join(re2.escape(word) for word in _searchable(phrase).split(" "))
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.max_mem = _MAX_MEMORY_BYTES
+    options.log_errors = False
+    return options
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
