@@ -344,21 +344,36 @@ LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
 WHERE :cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/'
 GROUP BY reason;
 
--- list_standings --
--- What the rules ask of every thread, in no order, with what a list of them shows. Columns are read by their places.
+-- list_facts --
+-- What the rules ask of every thread, in no order. Columns are read by their places. Jobs and outputs are looked up by
+-- their threads in memory: that takes half the time of a join.
+SELECT
+    thread_id, source, cwd, updated_at_ms, preview <> '', recorded_mode, chosen_mode, switched_off, archived, missing,
+    agent, file_size
+FROM threads;
+
+-- list_jobs --
+SELECT
+    job_key, status, retry_remaining, worker_id, leased_at, lease_until, finished_at, retry_at, last_error,
+    input_watermark, last_success_watermark, reopened
+FROM jobs
+WHERE kind = :kind;
+
+-- list_output_watermarks --
+SELECT thread_id, source_updated_at
+FROM stage1_outputs;
+
+-- list_shown --
+-- What a list of threads shows of them beside how they stand: of all, or of one. Columns are read by their places.
 SELECT
     thread.thread_id, agent, rollout_path, source, thread.cwd, created_at_ms, updated_at_ms, title, preview,
     memory_mode, archived, parent_thread_id, git_branch, git_sha, git_origin_url, cli_version, model_provider,
-    recorded_mode, chosen_mode, switched_off, missing, output.source_updated_at,
-    job.status, job.retry_remaining, job.worker_id, job.leased_at, job.lease_until, job.finished_at, job.retry_at,
-    job.last_error, job.input_watermark, job.last_success_watermark, job.reopened,
     coalesce(git_origin_url, remote, CASE WHEN is_git THEN folder END) AS repository,
     thread.file_size, seen.messages, seen.tokens, seen.file_size AS seen_size
 FROM threads AS thread
-LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
-LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
 LEFT JOIN thread_reads AS seen ON seen.thread_id = thread.thread_id
-LEFT JOIN repositories AS repository ON repository.cwd = thread.cwd;
+LEFT JOIN repositories AS repository ON repository.cwd = thread.cwd
+WHERE :thread_id IS NULL OR thread.thread_id = :thread_id;
 
 -- get_ranked_output --
 -- What was extracted of a thread, without its texts, with its rank among all that may be selected.

@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from operator import itemgetter
+from typing import Any
 
 import msgspec
 
@@ -23,13 +24,13 @@ from stillroom.store.rules import (
     Ruling,
     State,
     cutoff,
-    deciding,
     deciding_rule,
     is_claimable,
     is_scanned,
     rule_on_extraction,
     rule_on_retention,
     rule_on_selection,
+    ruling,
     state_of,
 )
 from stillroom.store.sql import execute
@@ -37,9 +38,8 @@ from stillroom.store.texts import from_sql, to_sql
 from stillroom.store.threads import read_thread
 from stillroom.thread import Thread
 
-# Of the query, read by their places as there are many rows: those of a thread come first, those of its job last.
-_THREAD = len(Thread.__struct_fields__)
-_UPDATED, _SIZE = Thread.__struct_fields__.index("updated_at_ms"), -4
+#: Of a thread's row in `list_facts`, which has the fields of `Facts` ahead, in their order.
+_ID, _UPDATED, _AGENT, _SIZE = 0, 3, 10, 11
 _JOB_FIELDS = (
     "status", "retry_remaining", "worker_id", "leased_at", "lease_until", "finished_at", "retry_at", "last_error",
     "input_watermark", "last_success_watermark", "reopened",
@@ -114,7 +114,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 def standings(db: sqlite3.Connection, question: Question) -> list[Standing]:
     """Of all threads, newest first."""
-    return [_standing(row, facts, question) for row, facts in _walk(db, question)]
+    shown = {row[0]: row for row in execute(db, "list_shown", thread_id=None)}
+    return [_standing(shown[row[_ID]], facts, rule, question) for row, facts, rule in _walk(db, question)]
 
 
 def survey(db: sqlite3.Connection, question: Question) -> Survey:
@@ -123,16 +124,16 @@ def survey(db: sqlite3.Connection, question: Question) -> Survey:
     sizes: Counter[tuple[str, State, ExtractionRule | None]] = Counter()
     troubled: dict[State, list[Troubled]] = {"failed": [], "running": []}
     quietest: Facts | None = None
-    for row, facts in _walk(db, question):
-        rule, agent = deciding_rule(facts, question), row[1]
+    for row, facts, rule in _walk(db, question):
+        agent = row[_AGENT]
         state = state_of(rule, has_output=facts.output_watermark is not None)
         threads[agent, state, rule] += 1
         sizes[agent, state, rule] += row[_SIZE]
         if rule == "idle":
             quietest = facts
-        elif state in troubled and (decided := deciding(facts, question)):
+        elif rule and state in troubled:
+            decided = ruling(rule, facts, question)
             troubled[state].append(Troubled(thread_id=facts.thread_id, agent=agent, decided=decided))
-    decided = deciding(quietest, question) if quietest else None
     return Survey(
         counts=tuple(
             StandingCount(agent=key[0], state=key[1], rule=key[2], threads=threads[key], bytes=sizes[key])
@@ -140,75 +141,91 @@ def survey(db: sqlite3.Connection, question: Question) -> Survey:
         ),
         failed=tuple(troubled["failed"]),
         running=tuple(troubled["running"]),
-        waiting_until=decided.until if decided else None,
+        waiting_until=ruling("idle", quietest, question).until if quietest else None,
     )
 
 
 def explain(db: sqlite3.Connection, thread_id: str, question: Question) -> Explanation | None:
     """Every rule about one thread; None: it is not known."""
-    found = next(((row, facts) for row, facts in _walk(db, question) if facts.thread_id == thread_id), None)
-    if found is None:
+    key = to_sql(thread_id)
+    shown = execute(db, "list_shown", thread_id=key).fetchone()
+    if shown is None:
         return None
-    row, facts = found
+    facts, rule = next((facts, rule) for row, facts, rule in _walk(db, question) if row[_ID] == key)
     output = _output(db, thread_id, question)
     return Explanation(
-        standing=_standing(row, facts, question),
+        standing=_standing(shown, facts, rule, question),
         extraction=tuple(rule_on_extraction(facts, question)),
         selection=tuple(rule_on_selection(facts, output, question)),
         retention=rule_on_retention(output, question) if output else None,
     )
 
 
-def _walk(db: sqlite3.Connection, question: Question) -> Iterator[tuple[sqlite3.Row, Facts]]:
-    """Every thread, newest first as the claim goes, with how many newer ones come before it in the claim."""
+def _walk(
+    db: sqlite3.Connection, question: Question
+) -> Iterator[tuple[tuple[Any, ...], Facts, ExtractionRule | None]]:  # Any: the schema says what a column holds
+    """Every thread with the rule that decides, newest first as the claim goes, counting those that come before it."""
     running = leases.count_leased(db, STAGE1, now=question.now)
+    jobs = {row[0]: _job(row) for row in _tuples(db, "list_jobs", kind=STAGE1)}
+    watermarks = dict(_tuples(db, "list_output_watermarks"))
     scanned = claimed = 0
     # SQLite would carry every column through its sort.
-    for row in sorted(execute(db, "list_standings"), key=itemgetter(_UPDATED, 0), reverse=True):
-        facts = _facts(row, running)
-        if is_scanned(facts, question):
-            facts.scanned_before = scanned
+    for row in sorted(_tuples(db, "list_facts"), key=itemgetter(_UPDATED, _ID), reverse=True):
+        facts = _facts(row, jobs.get(row[_ID]), watermarks.get(row[_ID]), running)
+        # A thread that has no place in the scan or the claim is decided of ahead of the rule that asks for it.
+        facts.scanned_before, facts.claimed_before = scanned, claimed
+        rule = deciding_rule(facts, question)
+        if not is_scanned(facts, question, rule):
+            facts.scanned_before = facts.claimed_before = None
+        else:
             scanned += 1
-            if is_claimable(facts, question):
-                facts.claimed_before = claimed
+            if is_claimable(facts, question, rule):
                 claimed += 1
-        yield row, facts
+            else:
+                facts.claimed_before = None
+        yield row, facts, rule
 
 
-def _facts(row: sqlite3.Row, running: int) -> Facts:
-    thread_id, _, _, source, cwd, _, updated_at_ms, _, preview, _, archived = row[:11]
-    recorded_mode, chosen_mode, switched_off, missing, output_watermark, status = row[_THREAD : _THREAD + 6]
+def _tuples(db: sqlite3.Connection, query: str, **values: object) -> sqlite3.Cursor:
+    """Rows without names: there are many."""
+    cursor = execute(db, query, **values)
+    cursor.row_factory = None
+    return cursor
+
+
+def _facts(row: tuple[Any, ...], job: Job | None, output_watermark: int | None, running: int) -> Facts:
+    thread_id, source, cwd, updated_at_ms, has_words, recorded, chosen, switched_off, archived, missing, _, _ = row
     return Facts(
         from_sql(thread_id),
         from_sql(source),
         from_sql(cwd),
         updated_at_ms,
-        preview,
-        recorded_mode,
-        chosen_mode,
+        has_words == 1,
+        recorded,
+        chosen,
         switched_off == 1,
         archived == 1,
         missing == 1,
-        None if status is None else _job(row),
+        job,
         output_watermark,
         running=running,
     )
 
 
-def _job(row: sqlite3.Row) -> Job:
-    values = dict(zip(_JOB_FIELDS, row[_THREAD + 5 :], strict=False))
+def _job(row: tuple[Any, ...]) -> Job:
+    values = dict(zip(_JOB_FIELDS, row[1:], strict=True))
     return Job(**{**values, "reopened": values["reopened"] == 1})
 
 
-def _standing(row: sqlite3.Row, facts: Facts, question: Question) -> Standing:
-    decided, has_output = deciding(facts, question), facts.output_watermark is not None
-    repository, size_bytes, messages, tokens, seen_size = row[-5:]
+def _standing(shown: sqlite3.Row, facts: Facts, rule: ExtractionRule | None, question: Question) -> Standing:
+    has_output = facts.output_watermark is not None
+    repository, size_bytes, messages, tokens, seen_size = shown[-5:]
     return Standing(
-        thread=read_thread(row),
+        thread=read_thread(shown),
         size_bytes=size_bytes,
         missing=facts.missing,
-        state=state_of(decided.rule if decided else None, has_output=has_output),
-        decided=decided,
+        state=state_of(rule, has_output=has_output),
+        decided=ruling(rule, facts, question) if rule else None,
         has_output=has_output,
         repository=None if repository is None else from_sql(repository),
         messages=messages,
