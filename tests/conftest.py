@@ -52,6 +52,7 @@ WHOLE = (
     "models/test_agent_model.py",
     "models/test_allowance.py",
     "pipeline",
+    "reviewing",
     "recording/adapters",
     "service",
     "undoing/test_forgetting.py",

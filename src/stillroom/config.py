@@ -35,6 +35,7 @@ ExtractionInput = Literal["string", "evidence"]
 JailChoice = Literal["auto", "bwrap", "landlock", "seatbelt", "files"]
 RecallScope = Literal["repository", "all"]
 RedactionStyle = Literal["typed", "codex"]
+ReviewPolicy = Literal["never", "warnings", "always"]
 ProviderKind = Literal["openai-responses", "openai-chat"]
 
 OFFLINE = "offline"
@@ -100,6 +101,8 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     summary_token_limit: int = 2500
     #: Whose memory a session is given: its own `repository`'s and what holds everywhere, or `all`.
     scope: RecallScope = "repository"
+    #: Which results of a consolidation wait for `stillroom review`: those with `warnings`, `always` all, `never` any.
+    review: ReviewPolicy = "never"
     #: How the tools of the consolidation agent are confined; `auto`: the best that the machine has.
     jail: JailChoice = "auto"
 
@@ -524,6 +527,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def staging(self) -> Path:
         """Where runs of phase 2 keep their copies of the folder."""
         return self.home / "staging"
+
+    @property
+    def review(self) -> Path:
+        """Where a result waits for a person."""
+        return self.home / "review"
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -42,6 +42,7 @@ COMMANDS = {
     "diff": "stillroom.cli.versions:diff_command",
     "undo": "stillroom.cli.undo:undo_command",
     "redo": "stillroom.cli.undo:redo_command",
+    "review": "stillroom.cli.review:review_command",
     "forget": "stillroom.cli.forget:forget_command",
     "redact": "stillroom.cli.redact:redact_command",
     "pause": "stillroom.cli.switches:pause_command",

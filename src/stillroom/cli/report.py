@@ -11,7 +11,7 @@ from typing import assert_never
 from stillroom.cli.forecast import forecast_lines
 from stillroom.cli.output import console, many, plain
 from stillroom.config import Settings, Source
-from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
+from stillroom.consolidate.outcome import Consolidated, Failed, HeldForReview, NoChanges, Phase2Report, Skipped
 from stillroom.extract.outcome import Failed as ThreadFailed
 from stillroom.extract.outcome import Phase1Report
 from stillroom.homes import HOMES
@@ -184,6 +184,10 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
             yield None, f"consolidated  not now: the last time is too recent, again after {_time(until)}"
         case Skipped(status="skipped_running"):
             yield None, "consolidated  not now: another process is at it"
+        case Skipped(status="skipped_held_for_review"):
+            yield "yellow", "consolidated  not now: a result waits for you (`stillroom review`)"
+        case Skipped(status="skipped_rejected"):
+            yield None, "consolidated  nothing: you rejected what was made of the same sessions"
         case Skipped(until=until):
             yield "yellow", f"consolidated  not now: the last try failed, again after {_time(until)}"
         case NoChanges():
@@ -194,6 +198,14 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
             yield from _tokens(report.usage)
             for path in report.kept_for_user:
                 yield "yellow", f"              {path} was edited meanwhile: yours stays, taken up next time"
+            for warning in report.warnings:
+                yield "yellow", f"              {warning}"
+        case HeldForReview():
+            yield (
+                "yellow",
+                f"consolidated  {report.inputs:,} memories ({report.engine}), held for you: `stillroom review`",
+            )
+            yield from _tokens(report.usage)
             for warning in report.warnings:
                 yield "yellow", f"              {warning}"
         case Failed():

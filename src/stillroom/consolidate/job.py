@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from stillroom.models import Allowance
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
-from stillroom.workspace import artifacts, extensions
+from stillroom.workspace import artifacts, extensions, held
 from stillroom.workspace.history import History
 from stillroom.workspace.layout import HANDBOOK, SUMMARY, has_artifacts, prepare_folder
 from stillroom.workspace.publish import Checkpoint, PublishReport
@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 #: So many findings are told in a failure's reason; the first ones say enough.
 FINDINGS_TOLD = 5
+#: What is wrong with a text, not with the form of the folder: a person can judge it, and mend it.
+_FOR_A_PERSON = frozenset({"collapse", "elision", "reference", "secret", "evidence", "instruction", "quarantine"})
 
 
 class StepFailed(Exception):
@@ -37,6 +39,14 @@ class StepFailed(Exception):
     def __init__(self, status: FailureStatus, reason: str) -> None:
         super().__init__(reason)
         self.status: FailureStatus = status
+
+
+def refuse(findings: Iterable[Finding]) -> None:
+    """Raises `InvalidArtifacts` with the first fatal findings, if there are any."""
+    fatal = [str(finding) for finding in findings if finding.fatal]
+    if fatal:
+        more = f"; and {len(fatal) - FINDINGS_TOLD} more" if len(fatal) > FINDINGS_TOLD else ""
+        raise InvalidArtifacts("; ".join(fatal[:FINDINGS_TOLD]) + more)
 
 
 def told(error: Exception) -> str:
@@ -165,18 +175,57 @@ class Job:
         return check
 
     def validate(self, staging: Staging) -> list[Finding]:
-        """Redact what the agent wrote, then judge it; the findings that are only warnings.
+        """Redact what the agent wrote, then judge it; the findings that don't end the run here.
 
-        Raises `InvalidArtifacts` with the first fatal ones.
+        Raises `InvalidArtifacts` with the first fatal ones: all of them, or those that no person is asked about.
         """
         before, limits = staging.before(), self.limits
         findings = scrub(staging.path, before=before, limits=limits, style=self.settings.memories.redaction)
         findings += check_artifacts(staging.path, before=before, limits=limits)
-        fatal = [str(finding) for finding in findings if finding.fatal]
-        if fatal:
-            more = f"; and {len(fatal) - FINDINGS_TOLD} more" if len(fatal) > FINDINGS_TOLD else ""
-            raise InvalidArtifacts("; ".join(fatal[:FINDINGS_TOLD]) + more)
-        return [finding for finding in findings if not finding.fatal]
+        asked = _FOR_A_PERSON if self.settings.memories.review != "never" else frozenset[str]()
+        refuse(finding for finding in findings if finding.rule not in asked)
+        return [finding for finding in findings if not finding.fatal or finding.rule in asked]
+
+    def was_rejected(self, staging: Staging) -> bool:
+        return held.was_rejected(self.settings.review, self._digest(staging))
+
+    def release(self) -> None:
+        """Give the lock back; nothing was done."""
+        self.store.release_consolidation(self.claim.ownership_token)
+
+    def must_wait(self, staging: Staging, findings: Sequence[Finding]) -> bool:
+        """Whether the settings want a person to see this first."""
+        match self.settings.memories.review:
+            case "never":
+                return False
+            case "warnings":
+                return any(finding.rule in _FOR_A_PERSON for finding in findings)
+            case "always":
+                return held.changes_anything(staging)
+
+    def hold(self, staging: Staging, selection: Selection, findings: Sequence[Finding]) -> None:
+        """Keep the result for a person, and give the lock back: the folder is as it was."""
+        self.confirm()
+        assert self.consolidator is not None
+        about = held.Held(
+            at=self.clock.now(),
+            baseline=self.history.head(),
+            inputs=self._digest(staging),
+            engine=self.consolidator.engine,
+            selected=tuple(held.Version(each.thread_id, each.source_updated_at) for each in selection.selected),
+            watermark=self._watermark(selection),
+            findings=tuple(findings),
+        )
+        held.hold(self.settings.review, staging, about)
+        self.release()
+
+    def _digest(self, staging: Staging) -> str:
+        assert self.consolidator is not None
+        return held.digest(staging.seen, engine=self.consolidator.engine)
+
+    def _watermark(self, selection: Selection) -> int:
+        newest = max((output.source_updated_at for output in selection.selected), default=0)
+        return max(self.claim.input_watermark, newest)
 
     def confirm(self) -> None:
         """Raises `StoreError` when the lock is no longer ours."""
@@ -188,11 +237,8 @@ class Job:
         return staging.publish(message, now=self.clock.now())
 
     def succeed(self, selection: Selection) -> None:
-        newest = max((output.source_updated_at for output in selection.selected), default=0)
         self.store.succeed_consolidation(
-            self.claim.ownership_token,
-            watermark=max(self.claim.input_watermark, newest),
-            selected=selection.selected,
+            self.claim.ownership_token, watermark=self._watermark(selection), selected=selection.selected
         )
 
     def record_success(self, selection: Selection) -> list[str]:

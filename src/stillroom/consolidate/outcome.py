@@ -8,7 +8,14 @@ import msgspec
 
 from stillroom.spending import Usage
 
-SkipReason = Literal["skipped_retry_unavailable", "skipped_cooldown", "skipped_running", "skipped_no_input"]
+SkipReason = Literal[
+    "skipped_retry_unavailable",
+    "skipped_cooldown",
+    "skipped_running",
+    "skipped_no_input",
+    "skipped_held_for_review",  # a result waits for a person
+    "skipped_rejected",  # a person rejected what was made of the same inputs
+]
 FailureStatus = Literal[
     "failed_claim",
     "failed_prepare_workspace",
@@ -56,6 +63,17 @@ class Consolidated(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome
     status: Literal["succeeded"] = "succeeded"
 
 
+class HeldForReview(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="held_for_review"):
+    """There is a result, and it waits for a person (`stillroom review`). The folder is as it was."""
+
+    inputs: int
+    engine: str  #: `offline`, or the model's name
+    jail: str | None
+    warnings: tuple[str, ...]
+    usage: Usage | None = None  #: as in `Consolidated`
+    status: Literal["held_for_review"] = "held_for_review"
+
+
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="failed"):
     """The folder is as it was; the job waits for its next try."""
 
@@ -66,4 +84,4 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag
     usage: Usage | None = None
 
 
-Phase2Report = Skipped | NoChanges | Consolidated | Failed
+Phase2Report = Skipped | NoChanges | Consolidated | HeldForReview | Failed

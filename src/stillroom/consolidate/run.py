@@ -16,7 +16,7 @@ from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.consolidate.job import Job, StepFailed, told
 from stillroom.consolidate.lease import run_under_lease
-from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report, Skipped
+from stillroom.consolidate.outcome import Consolidated, Failed, HeldForReview, NoChanges, Phase2Report, Skipped
 from stillroom.errors import HistoryError, StoreError
 from stillroom.handover import take
 from stillroom.models import Allowance
@@ -29,6 +29,8 @@ from stillroom.store.records import (
     RetryBackoff,
     Running,
 )
+from stillroom.workspace import held
+from stillroom.workspace.history import History
 from stillroom.workspace.layout import HANDBOOK
 from stillroom.workspace.publish import Checkpoint
 from stillroom.workspace.staging import nothing
@@ -73,6 +75,8 @@ async def run_phase2(
             return _counted(Skipped(status="skipped_no_input"))
         if await asyncio.to_thread(_waits_for_the_first_memory, settings, store):
             return _counted(Skipped(status="skipped_running"))
+        if await asyncio.to_thread(_waits_for_a_person, settings):
+            return _counted(Skipped(status="skipped_held_for_review"))
         claim = await take(claim_lock, give_back=give_back)
     except StoreError as error:
         return _counted(Failed(status="failed_claim", reason=told(error)))
@@ -101,7 +105,7 @@ async def run_phase2(
     return _counted(report)
 
 
-async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Consolidated:
+async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldForReview | Consolidated:
     # 2. Prepare the workspace.
     with job.step("failed_prepare_workspace"):
         noted = await asyncio.to_thread(job.prepare, adopt=adopt)
@@ -125,6 +129,9 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Consolidated:
         # 6. Compare it with the baseline.
         with job.step("failed_workspace_status"):
             changes = await asyncio.to_thread(staging.seal)
+            if await asyncio.to_thread(job.was_rejected, staging):
+                await asyncio.to_thread(job.release)
+                return Skipped(status="skipped_rejected")
         # 7. Write the bounded diff, for the agent to read first.
         with job.step("failed_workspace_diff_file"):
             await asyncio.to_thread(job.write_diff, staging)
@@ -135,6 +142,15 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Consolidated:
         # 10. Validate, make sure that the lock is still ours, swap in, commit; then mark the selection.
         with job.step("failed_invalid_artifacts"):
             warnings = await asyncio.to_thread(job.validate, staging)
+            if await asyncio.to_thread(job.must_wait, staging, warnings):
+                await asyncio.to_thread(job.hold, staging, selection, warnings)
+                return HeldForReview(
+                    inputs=len(selection.selected),
+                    engine=consolidator.engine,
+                    jail=consolidator.jail,
+                    warnings=(*noted, *map(str, warnings)),
+                    usage=consolidator.usage,
+                )
         with job.step("failed_confirm_ownership"):
             await asyncio.to_thread(job.confirm)
         with job.step("failed_workspace_commit"):
@@ -168,6 +184,20 @@ def _waits_for_the_first_memory(settings: Settings, store: Store) -> bool:
     consolidation, six hours later."""
     selection = store.select_inputs(limit=1, max_unused_days=settings.memories.max_unused_days)
     return not selection.on_disk and store.is_extracting()
+
+
+def _waits_for_a_person(settings: Settings) -> bool:
+    """A result is held, and the folder that it was made for is still the newest one. One that was left behind goes."""
+    waiting = held.load(settings.review)
+    if waiting is None:
+        return False
+    try:
+        stale = held.is_stale(waiting, History(settings.history, limits=settings.stage_two).head())
+    except HistoryError:
+        return True
+    if stale:
+        held.discard(settings.review)
+    return not stale
 
 
 def _skipped(outcome: ConsolidationClaimOutcome) -> Skipped:

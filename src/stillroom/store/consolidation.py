@@ -113,6 +113,10 @@ def fail(
     )
 
 
+def release(db: sqlite3.Connection, token: str) -> bool:
+    return execute(db, "release_job", kind=CONSOLIDATION, job_key=CONSOLIDATION_KEY, token=token).rowcount == 1
+
+
 def select(db: sqlite3.Connection, *, limit: int, max_unused_days: int, now: int) -> Selection:
     """The top `limit` outputs, and with them what the previous selection adds to the files on disk."""
     if limit <= 0:

@@ -543,6 +543,11 @@ class Store:
                 now=self._clock.now(),
             )
 
+    def release_consolidation(self, token: str) -> bool:
+        """Give the lock back unused: it can be taken again at once, and no retry is spent. False: it is not ours."""
+        with self._database.write() as db:
+            return consolidation.release(db, token)
+
     def consolidation_job(self) -> Job | None:
         """How the job of phase 2 stands."""
         with self._database.read() as db:

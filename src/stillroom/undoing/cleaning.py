@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stillroom.config import Settings
 from stillroom.errors import WorkspaceError
+from stillroom.workspace import held
 from stillroom.workspace.history import History
 from stillroom.workspace.mending import Mended, mend
 from stillroom.workspace.publish import Checkpoint
@@ -75,6 +76,7 @@ def clean(settings: Settings, cleaning: Cleaning, *, checkpoint: Checkpoint) -> 
     history = _clean_history(settings, cleaning, checkpoint)
     # 3. Copies, and what is made again when it is wanted.
     forget_copies(settings.staging)
+    held.forget(settings.review)
     for path in matching(settings.home, _MADE_AGAIN):
         path.unlink(missing_ok=True)
     checkpoint("copies deleted")

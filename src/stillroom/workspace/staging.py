@@ -167,6 +167,15 @@ class Staging:
         gone = frozenset(path for status, path in self.changes if status == "D")
         return Before(files=self.seen, handbook=known or b"", deleted=gone)
 
+    def shown_files(self) -> dict[str, Content]:
+        """Everything that the agent is shown, with its contents."""
+        known = [entry for path, entry in self.seen.items() if path not in self._contents]
+        blobs = self.history.repository.blobs(sorted({entry.blob for entry in known})) if known else {}
+        return {
+            path: self._contents.get(path) or Content(blobs[entry.blob], entry.executable)
+            for path, entry in self.seen.items()
+        }
+
     def publish(self, message: str, *, now: int) -> PublishReport:
         """Bring the agent's result into the folder and make it the baseline.
 

@@ -1,0 +1,128 @@
+"""`stillroom review`: what a consolidation made and a person should see first."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from stillroom.cli.output import console, many, plain, print_data, print_json
+from stillroom.clock import SystemClock
+from stillroom.config import Settings, load_settings
+from stillroom.errors import ConfigError
+from stillroom.reviewing.deciding import Accepted, accept, edit, reject
+from stillroom.reviewing.showing import HeldReview, held_review
+from stillroom.store import Store
+from stillroom.undoing.alone import alone
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    held: HeldReview | None
+    accepted: Accepted | None = None
+    rejected: bool = False
+
+
+def review_command(
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    accept_it: Annotated[bool, Parameter(name="--accept", negative="")] = False,
+    reject_it: Annotated[bool, Parameter(name="--reject", negative="")] = False,
+    edit_it: Annotated[bool, Parameter(name="--edit", negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Show what a consolidation made and what holds it back, or decide about it.
+
+    With `review = "warnings"` or `"always"` under `[memories]` such a result waits here instead of coming into the
+    memory folder. Until you decide, nothing is consolidated and nothing spent on it; sessions are still extracted.
+
+    ```
+    stillroom review
+    stillroom review --accept
+    ```
+
+    Parameters
+    ----------
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    accept_it
+        Bring it into the memory folder, as one version of the history. Files that you changed since stay yours.
+    reject_it
+        Throw it away. The same sessions are not consolidated again until something about them changes.
+    edit_it
+        Open its changed files in `$VISUAL` or `$EDITOR`, then judge it again.
+    json
+        Print `{held, accepted, rejected}` as JSON.
+    """
+    if accept_it + reject_it + edit_it > 1:
+        raise ConfigError("only one of `--accept`, `--reject` and `--edit` can be had")
+    settings = load_settings(home=home, root=root)
+    accepted = None
+    if accept_it:
+        with alone(settings.home):
+            accepted = _accept(settings)
+    elif reject_it:
+        with alone(settings.home):
+            reject(settings)
+    elif edit_it:
+        edit(settings, _open_editor)
+    answer = _Answer(held_review(settings), accepted, reject_it)
+    print_json(answer) if json else _tell(answer)
+    return 0
+
+
+def _accept(settings: Settings) -> Accepted:
+    clock = SystemClock()
+    with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+        return accept(settings, store, clock)
+
+
+def _open_editor(files: list[Path]) -> None:
+    """Raises `ConfigError` when no editor is named, or it fails."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not command:
+        raise ConfigError("no editor is named", hint="set `EDITOR`, e.g. `EDITOR=nano stillroom review --edit`")
+    try:
+        # No timeout: a person is at work. The editor is theirs, so it gets their environment.
+        done = subprocess.run([*shlex.split(command), *map(str, files)], check=False, env=dict(os.environ))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"`{command}` can't be started: {error}", hint="set `EDITOR` to another one") from error
+    if done.returncode:
+        raise ConfigError(f"`{command}` ended with {done.returncode}; the result still waits")
+
+
+def _tell(answer: _Answer) -> None:
+    out = console()
+
+    def say(text: str, style: str | None = None) -> None:
+        out.print(plain(text), style=style, markup=False)
+
+    if done := answer.accepted:
+        say(f"accepted: {len(done.written):,} files written, {len(done.deleted):,} deleted", "green")
+        for path in done.kept_for_user:
+            say(f"{path} was edited meanwhile: yours stays", "yellow")
+        return
+    if answer.rejected:
+        say("rejected: the same sessions are not consolidated again until something about them changes", "green")
+        return
+    found = answer.held
+    if found is None:
+        say("nothing waits for you")
+        return
+    moment = datetime.fromtimestamp(found.at).astimezone().strftime("%Y-%m-%d %H:%M")
+    say(f"held     since {moment}, made of {many(found.inputs, 'memory', 'memories')} by {found.engine}", "bold")
+    if found.stale:
+        say("         the memory went on since: it can't be accepted any more", "yellow")
+    for finding in found.findings:
+        where = f"{finding.path}:{finding.line}" if finding.line else finding.path
+        say(f"{'error' if finding.fatal else 'warning':8} {where}: {finding.message} [{finding.rule}]", "yellow")
+    print_data(found.diff, end="")
+    say("--accept brings it into the memory, --edit opens it, --reject throws it away")

@@ -1,0 +1,183 @@
+"""A consolidation's result that waits for a person: all its files, what was found wrong, and what it was made from.
+
+It lies in `held/` of the review folder until it is accepted or rejected. Of a rejected one a digest of its inputs
+stays, so that the same inputs are not made into the same again. There is never more than one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from stillroom.workspace.git import Content
+from stillroom.workspace.history import gather
+from stillroom.workspace.layout import may_publish
+from stillroom.workspace.staging import Staging
+from stillroom.workspace.tree import (
+    DEFAULTS,
+    DIFF_FILE,
+    Entry,
+    naming,
+    opened,
+    parent,
+    remove_tree,
+    write_new,
+)
+from stillroom.workspace.validate import Finding
+
+TREE, BASE = "tree", "base"
+_HELD, _NEW, _GONE = "held", "held.new", "held.gone"
+_ABOUT = "held.json"
+_REJECTED = "rejected"
+#: Digests kept; a rejected input rarely comes back after another was rejected.
+_MAX_REJECTED = 50
+
+
+class Version(msgspec.Struct, frozen=True):
+    """An output that the result rests on."""
+
+    thread_id: str
+    source_updated_at: int  #: seconds
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the result."""
+
+    at: int  #: seconds
+    #: The commit that it was made against; None: there was none.
+    baseline: str | None
+    #: Of everything that the consolidator was shown.
+    inputs: str
+    engine: str
+    selected: tuple[Version, ...]
+    watermark: int
+    findings: tuple[Finding, ...]
+
+
+def digest(seen: Mapping[str, Entry], *, engine: str) -> str:
+    """One name for everything that a consolidator is shown, and for who it is."""
+    rows = sorted((path, entry.blob, entry.executable) for path, entry in seen.items())
+    return hashlib.sha256(json.dumps([engine, rows]).encode("ascii")).hexdigest()
+
+
+def changes_anything(staging: Staging) -> bool:
+    """Whether the result differs from what the consolidator was shown, in what may be published."""
+    _, after = gather(staging.path, staging.seen, limits=staging.limits)
+    before = {path: entry for path, entry in staging.seen.items() if may_publish(path)}
+    return before != {path: entry for path, entry in after.files.items() if may_publish(path)}
+
+
+def hold(review: Path, staging: Staging, held: Held) -> None:
+    """Move the staging copy here. Killed meanwhile, nothing is held."""
+    with naming(str(review), "written"):
+        review.mkdir(mode=0o700, parents=True, exist_ok=True)
+        review.chmod(0o700)
+        new = review / _NEW
+        remove_tree(new)
+        new.mkdir(mode=0o700)
+        (staging.path / DIFF_FILE).unlink(missing_ok=True)
+        (new / BASE).mkdir(mode=0o700)
+        put(new / BASE, staging.shown_files())
+        staging.path.rename(new / TREE)
+        _write(new / _ABOUT, held)
+        discard(review)
+        new.rename(review / _HELD)
+
+
+def load(review: Path) -> Held | None:
+    """What is held, if anything is. One that can't be read is none: the next consolidation takes its place."""
+    try:
+        return msgspec.convert(json.loads((review / _HELD / _ABOUT).read_bytes()), type=Held)
+    except (OSError, ValueError):
+        return None
+
+
+def tree_of(review: Path) -> Path:
+    """The files of the result, the inputs among them."""
+    return review / _HELD / TREE
+
+
+def base_of(review: Path) -> Path:
+    """The same as the consolidator found them."""
+    return review / _HELD / BASE
+
+
+def put(folder: Path, files: Mapping[str, Content]) -> None:
+    """Write files that are not there yet."""
+    with opened(folder) as root:
+        for path, content in files.items():
+            with parent(root, path, create=True) as (descriptor, name):
+                write_new(descriptor, name, content.data, executable=content.executable, durable=False)
+
+
+def renew(review: Path, held: Held) -> None:
+    """Keep what is now known of the result, after a person edited it."""
+    with naming(str(review), "written"):
+        _write(review / _HELD / _ABOUT, held)
+
+
+def discard(review: Path) -> None:
+    """Give the result up."""
+    gone = review / _GONE
+    remove_tree(gone)
+    try:
+        (review / _HELD).rename(gone)
+    except FileNotFoundError:
+        return
+    remove_tree(gone)
+
+
+def reject(review: Path, held: Held) -> None:
+    """Give it up for good: the same inputs are not consolidated again."""
+    kept = [line for line in _rejected(review) if line != held.inputs]
+    with naming(str(review), "written"):
+        _put(review / _REJECTED, "".join(f"{line}\n" for line in [*kept, held.inputs][-_MAX_REJECTED:]))
+    discard(review)
+
+
+def was_rejected(review: Path, inputs: str) -> bool:
+    """Whether a person rejected what was made of these inputs."""
+    return inputs in _rejected(review)
+
+
+def forget(review: Path) -> None:
+    """Delete everything: for whoever wants a text gone from this machine."""
+    remove_tree(review)
+
+
+def is_stale(held: Held, head: str | None) -> bool:
+    """Whether the memory went on since: what is held was made for a folder that there is no more."""
+    return held.baseline != head
+
+
+def publishable(folder: Path) -> dict[str, bytes]:
+    """The files of a folder that a consolidation may write."""
+    contents, _ = gather(folder, {}, limits=DEFAULTS)
+    return {path: content.data for path, content in contents.items() if may_publish(path)}
+
+
+def _rejected(review: Path) -> list[str]:
+    try:
+        return (review / _REJECTED).read_text(encoding="ascii", errors="replace").split()
+    except OSError:
+        return []
+
+
+def _write(path: Path, held: Held) -> None:
+    _put(path, json.dumps(msgspec.to_builtins(held)))  # ASCII: names need not be UTF-8
+
+
+def _put(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file, "w", encoding="ascii", newline="\n") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    temporary.replace(path)
