@@ -33,6 +33,8 @@ class Consolidator(Protocol):
     """Brings `MEMORY.md`, `memory_summary.md` and `skills/` of a staging folder up to date."""
 
     engine: str
+    #: Which words a model is sent; None: there is no model.
+    prompt: str | None
     jail: str | None
     #: What `run` spent, known when it ends; None: no model was called.
     usage: Usage | None
@@ -60,6 +62,7 @@ class RulesConsolidator:
     """The offline engine."""
 
     engine = OFFLINE
+    prompt: str | None = None
     jail: str | None = None
     usage: Usage | None = None
 
@@ -80,6 +83,7 @@ class AgentConsolidator:
         self, settings: Settings, store: Store, clock: Clock, *, jail: Jail, allowance: Allowance | None
     ) -> None:
         self.engine = settings.memories.consolidation_model
+        self.prompt: str | None = None
         self.jail: str | None = jail.level
         self.usage: Usage | None = None
         self._settings, self._store, self._clock, self._jail = settings, store, clock, jail
@@ -87,8 +91,9 @@ class AgentConsolidator:
 
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
         from stillroom.consolidate.agent import AgentCompleted, run_agent
-        from stillroom.consolidate.prompt import render_prompt
+        from stillroom.consolidate.prompt import prompt_version, render_prompt
 
+        self.prompt = prompt_version()
         memories = self._settings.memories
         model = await asyncio.to_thread(
             open_agent_model,

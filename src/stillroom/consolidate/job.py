@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from stillroom import __version__
 from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.consolidate.engine import Check, Consolidator, ConsolidatorStopped, open_consolidator
@@ -23,6 +24,7 @@ from stillroom.workspace.layout import HANDBOOK, SUMMARY, has_artifacts, prepare
 from stillroom.workspace.publish import Checkpoint, PublishReport
 from stillroom.workspace.staging import Staging, look, open_staging, recover
 from stillroom.workspace.takeover import check_consent
+from stillroom.workspace.trailers import ENGINE, PROMPT, RELEASE, with_trailers
 from stillroom.workspace.validate import Finding, check_artifacts, scrub
 
 _log = logging.getLogger(__name__)
@@ -233,7 +235,10 @@ class Job:
             raise StoreError("another process took the consolidation over")
 
     def publish(self, staging: Staging, selection: Selection) -> PublishReport:
-        message = f"Consolidate {len(selection.selected)} threads"
+        made_by = {RELEASE: __version__}
+        if self.consolidator is not None:
+            made_by |= {ENGINE: self.consolidator.engine, PROMPT: self.consolidator.prompt or ""}
+        message = with_trailers(f"Consolidate {len(selection.selected)} threads", made_by)
         return staging.publish(message, now=self.clock.now())
 
     def succeed(self, selection: Selection) -> None:

@@ -5,6 +5,7 @@ What is filled in comes from code alone; nothing that a session said gets into t
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from stillroom.config import StageTwo
 _VARIABLE = re.compile(r"\{\{ *(\w+) *\}\}")
 _DIFF_FILE = "phase2_workspace_diff.md"
 _BYTES_PER_TOKEN = 4
+_TEMPLATES = ("consolidation.md", "extensions.md", "task.md", "corrections.md")
+_VERSION_DIGITS = 12
 #: The checks that the agent hears of; a longer list would only hide the first ones.
 _MAX_FINDINGS = 40
 _MAX_FINDING_CHARS = 500
@@ -56,6 +59,12 @@ def render_prompt(folder: Path, *, limits: StageTwo | None = None) -> AgentPromp
             diff_file=_DIFF_FILE,
         ),
     )
+
+
+def prompt_version() -> str:
+    """Which words these are: a hash of all templates, so that a result can be told from one by other words."""
+    texts = "\0".join(map(read, _TEMPLATES))
+    return hashlib.sha256(texts.encode()).hexdigest()[:_VERSION_DIGITS]
 
 
 def corrections_prompt(findings: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from stillroom.errors import WorkspaceError
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import Content, Draft
 from stillroom.workspace.history import History
+from stillroom.workspace.trailers import RUN, with_trailers
 from stillroom.workspace.tree import (
     TEMPORARY_PREFIX,
     Entry,
@@ -330,7 +331,7 @@ def _remove_empty_folders(root: int, path: str) -> None:
 
 
 def _commit(journal: Journal, kept: Iterable[str], contents: _Contents, history: History) -> str | None:
-    trailer = f"Stillroom-Run: {journal.run_id}"
+    trailer = f"{RUN}: {journal.run_id}"
     head = history.head()
     if head != journal.head:
         # Committed before the crash; or the history was replaced since, and the next diff shows everything.
@@ -342,7 +343,7 @@ def _commit(journal: Journal, kept: Iterable[str], contents: _Contents, history:
         if path in journal.seen:
             wanted[path] = journal.seen[path]
     drafts = [
-        Draft(f"{message}\n\n{trailer}\n", _read(changes, contents))
+        Draft(with_trailers(message, {RUN: journal.run_id}), _read(changes, contents))
         for message, changes in ((EDITS, journal.edits), (journal.message, wanted))
         if changes
     ]

@@ -1,0 +1,31 @@
+"""What a version of the memory folder says of how it was made: `Name: value` lines at the end of its message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+RUN = "Stillroom-Run"
+ENGINE = "Stillroom-Engine"
+"""`offline`, or the model's `provider:name`."""
+PROMPT = "Stillroom-Prompt"
+"""Which words the model was sent: a hash of all prompts of phase 2."""
+RELEASE = "Stillroom-Release"
+"""The release of Stillroom, which is that of the rules too."""
+
+_LINE = re.compile(r"^(Stillroom-[A-Za-z]+): (\S.*)$", re.MULTILINE)
+
+
+def with_trailers(message: str, trailers: Mapping[str, str]) -> str:
+    """The message with these lines at its end; those that it ends with already stay in one block with them."""
+    lines = [f"{name}: {' '.join(value.split())}" for name, value in trailers.items() if value.strip()]
+    if not lines:
+        return message
+    body = message.rstrip("\n")
+    gap = "\n" if _LINE.fullmatch(body.rpartition("\n")[2]) else "\n\n"
+    return body + gap + "\n".join(lines) + "\n"
+
+
+def trailers_of(message: str) -> dict[str, str]:
+    """All of them, by name; of two of one name the last."""
+    return dict(_LINE.findall(message))
