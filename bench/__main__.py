@@ -68,6 +68,12 @@ SECTIONS = (
         ("bench/bench_register.py",),
     ),
     Section(
+        "why",
+        "`stillroom why`",
+        "Asked: at most 0.3 s on a memory of 2,000 sessions, whose handbook has 640 kB in 60 versions.",
+        ("bench/bench_why.py",),
+    ),
+    Section(
         "claude-code",
         "Reading Claude Code's sessions",
         "Asked: 250 MB/s to items on one core. The loop by hand has no regard to who wrote what, repetition or damage.",

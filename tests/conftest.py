@@ -39,6 +39,7 @@ WHOLE = (
     "budget/adapters",
     "cli/test_cli_folder.py",
     "cli/test_cli_ingest.py",
+    "cli/test_cli_insight.py",
     "cli/test_cli_recall.py",
     "cli/test_cli_run.py",
     "cli/test_cli_search.py",

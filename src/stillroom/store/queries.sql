@@ -136,6 +136,12 @@ WHERE thread_id = :thread_id;
 DELETE FROM repositories
 WHERE NOT EXISTS (SELECT 1 FROM threads WHERE threads.cwd = repositories.cwd);
 
+-- list_raw_memories --
+-- The raw memory of every thread, whatever its mode.
+SELECT thread_id, source_updated_at, raw_memory
+FROM stage1_outputs
+ORDER BY thread_id;
+
 -- list_kept_outputs --
 -- Everything that is kept of threads, whatever their modes.
 SELECT thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, selected_for_phase2
@@ -191,6 +197,13 @@ FROM passes;
 -- Write it back, changed.
 UPDATE passes SET report_json = :report_json
 WHERE pass_id = :pass_id;
+
+-- list_citations --
+-- When memory was cited since a moment, and whose was counted.
+SELECT at, counted
+FROM memory_uses
+WHERE kind = 'citation' AND at >= :since
+ORDER BY at;
 
 -- list_use_texts --
 -- Whose memory was used.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -44,6 +44,14 @@ class Stage1Output(msgspec.Struct, frozen=True, kw_only=True):
     engine: str  #: `offline`, or the model's `provider:name`
     usage_count: int = 0
     last_usage: int | None = None  #: seconds
+
+
+class RawMemory(NamedTuple):
+    """What was extracted of a thread, for whoever looks for words in all of them."""
+
+    thread_id: str
+    source_updated_at: int  #: seconds
+    text: str
 
 
 class OutputStamp(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from stillroom.store.leases import STAGE1
 from stillroom.store.records import (
     Job,
     OutputStamp,
+    RawMemory,
     RetryBackoff,
     RetryExhausted,
     Running,
@@ -296,6 +297,14 @@ def get_output(db: sqlite3.Connection, thread_id: str) -> Stage1Output | None:
     """The output of an enabled thread."""
     row = execute(db, "get_output", thread_id=to_sql(thread_id)).fetchone()
     return to_output(row) if row else None
+
+
+def raw_memories(db: sqlite3.Connection) -> list[RawMemory]:
+    """Of every thread, whatever its mode, ascending by thread id."""
+    return [
+        RawMemory(from_sql(row["thread_id"]), row["source_updated_at"], from_sql(row["raw_memory"]))
+        for row in execute(db, "list_raw_memories")
+    ]
 
 
 def prune(db: sqlite3.Connection, *, max_unused_days: int, limit: int, now: int) -> int:

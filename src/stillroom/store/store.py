@@ -41,6 +41,7 @@ from stillroom.store.records import (
     OutputStamp,
     PassRecord,
     RateLimitSnapshot,
+    RawMemory,
     ReadTotal,
     RecordedUse,
     Selection,
@@ -444,6 +445,11 @@ class Store:
         with self._database.read() as db:
             return stage1.output_stamps(db)
 
+    def raw_memories(self) -> list[RawMemory]:
+        """The raw memory of every thread, whether it may be remembered or not."""
+        with self._database.read() as db:
+            return stage1.raw_memories(db)
+
     def change_mark(self) -> tuple[int, int]:
         """Differs from an earlier one of this store if anything was written since, by anybody."""
         with self._database.read() as db:
@@ -468,6 +474,11 @@ class Store:
         """What the memory holds, and what of it was used since then."""
         with self._database.read() as db:
             return usage.worth(db, since=since)
+
+    def citations(self, thread_ids: Collection[str], *, since: int) -> list[int]:
+        """When messages cited the memory of one of these threads, in seconds, oldest first."""
+        with self._database.read() as db:
+            return usage.citations(db, thread_ids, since=since)
 
     def known_uses(self, thread_id: str) -> set[tuple[bytes, int | None]]:
         """The uses of memory that are recorded of a session, as `(digest, nth)`."""

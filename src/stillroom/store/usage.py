@@ -6,7 +6,7 @@ All functions run inside a transaction of the caller.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -58,6 +58,16 @@ def record(db: sqlite3.Connection, thread_id: str, uses: Sequence[Use]) -> list[
         )
         recorded.append(RecordedUse(use=use, counted=counted if twin is None else twin, again=twin is not None))
     return recorded
+
+
+def citations(db: sqlite3.Connection, thread_ids: Collection[str], *, since: int) -> list[int]:
+    """When messages cited the memory of one of these threads, oldest first."""
+    wanted = frozenset(thread_ids)
+    return [
+        row["at"]
+        for row in execute(db, "list_citations", since=since)
+        if not wanted.isdisjoint(msgspec.json.decode(row["counted"], type=tuple[str, ...]))
+    ]
 
 
 def save_search(db: sqlite3.Connection, thread_id: str, stamp: FileStamp) -> None:

@@ -1,0 +1,162 @@
+"""`stillroom why`: from a line of the memory back to who said so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from stillroom.cli.output import console, many, plain, print_json
+from stillroom.cli.rulings import moment
+from stillroom.clock import SystemClock
+from stillroom.config import OFFLINE, load_settings
+from stillroom.insight.why.answer import Answer, Rests, Why, explain
+from stillroom.insight.why.origin import Origin
+from stillroom.insight.why.quotes import Quote
+from stillroom.store import Store
+
+Line = tuple[str | None, str]
+
+_COMMIT_CHARS = 10
+_SUPPORT = {
+    "remembered": ("yellow", "said by       what was extracted only: no session that could be read has these words"),
+    "none": ("red", "said by       nobody: no evidence supports this line"),
+    "format": (None, "said by       the format: a heading, a count or a record claims nothing"),
+}
+
+
+def why_command(
+    line: str,
+    /,
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    whole: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Explain a line of the memory: who wrote it, which sessions it rests on, who said so, how often it was cited.
+
+    ```
+    stillroom why MEMORY.md:35
+    stillroom why "run the tests with -q"
+    stillroom why skills/release/SKILL.md:12 --json
+    ```
+
+    Parameters
+    ----------
+    line
+        `FILE:LINE`, the file relative to the memory folder; or a phrase, of which the lines are explained that say it.
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    whole
+        Search long sessions to their ends, however long it takes. Default: the first 32 MB of each.
+    json
+        Print `{asked, lines, more_lines}` as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    open_store = Store.open if settings.database.exists() else Store.trial
+    with open_store(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
+        answer = explain(settings, store, line, whole=whole)
+    if json:
+        print_json(answer)
+        return 0
+    out = console()
+    for style, text in _lines(answer):
+        out.print(plain(text), style=style, markup=False)
+    return 0
+
+
+def _lines(answer: Answer) -> Iterator[Line]:
+    for number, why in enumerate(answer.lines):
+        if number:
+            yield None, ""
+        yield from _line(why)
+    if answer.more_lines:
+        yield "yellow", f"and {many(answer.more_lines, 'line')} more that fit as well: ask for more of the words"
+
+
+def _line(why: Why) -> Iterator[Line]:
+    yield "bold", f"{why.place.path}:{why.place.line}  {why.place.text.strip()}"
+    yield from _origin(why.origin)
+    if why.support != "format":
+        yield from _sessions(why)
+    if why.quotes:
+        for quote in why.quotes:
+            yield ("green" if quote.who == "user" else None), f"said by       {_quote(quote)}"
+    else:
+        yield _SUPPORT[why.support]
+    if why.support != "format":
+        last = f", last {moment(why.last_cited)}" if why.last_cited else ""
+        times = f"{many(why.cited, 'time')} since{last}" if why.cited else "not since"
+        yield None, f"cited         {times} (citations are counted for whole sessions, not for lines)"
+
+
+def _origin(origin: Origin) -> Iterator[Line]:
+    note = f" ({origin.note})" if origin.note else ""
+    version = f" {moment(origin.at)}, version {origin.commit[:_COMMIT_CHARS]}" if origin.commit else ""
+    match origin.by:
+        case "consolidation":
+            yield None, f"written by    a consolidation,{version}, run {origin.run}{note}"
+            yield None, f"              {_made_by(origin)}"
+        case "person":
+            yield "cyan", f"written by    a person, by hand{',' if version else ''}{version}{note}"
+        case "code":
+            yield None, f"written by    Stillroom: {origin.note}"
+        case "undo":
+            yield None, f"written by    an undo{note}"
+        case "unknown":
+            yield "yellow", f"written by    not known{note}"
+
+
+def _made_by(origin: Origin) -> str:
+    release = f", release {origin.release}" if origin.release else ""
+    if origin.engine is None:
+        return f"its engine was not noted{release}"
+    if origin.engine == OFFLINE:
+        return f"by rules, without a model{release}"
+    prompt = f", prompts {origin.prompt}" if origin.prompt else ""
+    if origin.calls is None or origin.cost_usd is None:
+        return f"by {origin.engine}{prompt}{release}"
+    unpriced = f", {origin.unpriced_calls:,} of unknown price" if origin.unpriced_calls else ""
+    spent = f"{many(origin.calls, 'call')} for the whole consolidation, ${origin.cost_usd:,.4f}{unpriced}"
+    return f"by {origin.engine}{prompt}{release}: {spent}"
+
+
+def _sessions(why: Why) -> Iterator[Line]:
+    if not why.rests_on:
+        yield "yellow", "rests on      no session: its block names none, and none has its words"
+    for each in why.rests_on:
+        yield ("dim" if each.share == 0 else None), f"rests on      {_session(each)}"
+    if why.more_sessions:
+        yield None, f"              and {many(why.more_sessions, 'session')} more"
+
+
+def _session(each: Rests) -> str:
+    parts = [f"{each.thread_id}  {each.agent or 'not known any more'}"]
+    if each.cwd:
+        parts.append(f"in {each.cwd}")
+    if each.extracted_at:
+        cost = f", ${each.cost_usd:,.4f}" if each.cost_usd is not None else ""
+        parts.append(f"extracted {moment(each.extracted_at)} by {each.engine}{cost}")
+    how = "named by its block" if each.named else "by its words"
+    parts.append(f"{how}, has {each.share:.0%} of them")
+    if each.reach == "gone":
+        parts.append("its file is gone")
+    elif each.reach == "cut":
+        parts.append("only its beginning was searched (`--whole`)")
+    elif each.reach is None:
+        parts.append("not searched, for want of time (`--whole`)")
+    return ", ".join(parts)
+
+
+def _quote(quote: Quote) -> str:
+    when = (
+        "" if quote.at_ms is None else f", {datetime.fromtimestamp(quote.at_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
+    )
+    how = "word for word" if quote.verbatim else f"{quote.share:.0%} of the words"
+    return f"{quote.who}{when}, line {quote.line:,} of {quote.thread_id} ({how}): {quote.text}"

@@ -1,0 +1,121 @@
+"""What a line of memory claims, as words that can be looked for in what sessions said.
+
+Where a line quotes, the quotes are what it rests on; the words around them are the format's. Everything else is
+compared by its words: how rare they are says how much they tell.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+#: What a text must share with a claim, by the weight of its words, to be taken for saying it; of few words all.
+SAYS_IT = 0.6
+_FEW_WORDS = 2
+#: Of a long line so many words are looked for: the first ones.
+_MOST_WORDS = 40
+#: A quote of less could stand anywhere.
+_QUOTE_CHARS = 12
+_QUOTED_WORDS = 3
+
+_QUOTED = re.compile(r"“([^”]{4,})[”…]|\"([^\"]{4,})(?:\"|…)|`([^`]{4,})`")
+_BEHIND = re.compile(r"(?:\s*(?:\[Task \d+\]|\[ad-hoc note\]|\(in [^()]{1,200}\)|\(supersedes: .*\)))+\s*$")
+_MARKS = re.compile(r"^\s*(?:[-*+>]\s+|\d+[.)]\s+|#{1,6}\s+(?:Task \d+:\s*)?)*")
+_OUTCOME = re.compile(r" \((?:success|partial|fail|failed|uncertain)\)$")
+_WORD = re.compile(r"[^\W_]+(?:[._/@+-][^\W_]+|_+[^\W_]+)*")
+_UNSPACED = re.compile("[\u0e01-\u0eff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "about after also always because been before being default does done each every files from have here into more"
+        " most must need never only other over same should some than that their them then there these they this those"
+        " unless used user using very what when where which while will with without work works would your",
+    )
+)
+_LEAST_CHARS = 4
+_ENDINGS = ("ings", "ing", "ed", "es", "s", "e")
+#: A word that so many texts have tells half of what one tells that a single text has.
+_HALVES = 16
+
+
+class Claim(NamedTuple):
+    """A line, taken apart."""
+
+    #: The line without what marks it: what is looked for in earlier versions of its file.
+    core: str
+    #: Passages that it quotes, folded.
+    quotes: tuple[str, ...]
+    #: Words that tell something, folded, in their order.
+    words: tuple[str, ...]
+
+
+def claim_of(line: str) -> Claim:
+    """What a line claims."""
+    core = _OUTCOME.sub("", _BEHIND.sub("", _MARKS.sub("", line.strip(), count=1)).strip())
+    found = (next(part for part in match if part) for match in _QUOTED.findall(core))
+    quotes = tuple(dict.fromkeys(folded(part).rstrip(" …") for part in found))
+    words = words_of(" ".join(quotes))
+    if len(words) < _QUOTED_WORDS:
+        words = words_of(core)
+    return Claim(core, tuple(quote for quote in quotes if len(quote) >= _QUOTE_CHARS), words[:_MOST_WORDS])
+
+
+def folded(text: str) -> str:
+    """`text` in one form: compatibility characters, case and runs of space are levelled."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(text.casefold().split())
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words that tell something, each once; of scripts without spaces, pairs of characters."""
+    text = folded(text)
+    found: list[str] = []
+    for run in _UNSPACED.findall(text):
+        found += [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+    for word in _WORD.findall(_UNSPACED.sub(" ", text)):
+        plain = word.isalpha()
+        if (len(word) >= _LEAST_CHARS or (not plain and len(word) > 1)) and word not in _COMMON:
+            found.append(_stem(word))
+    return tuple(dict.fromkeys(found))
+
+
+def _stem(word: str) -> str:
+    """So much of a word as its other forms have too."""
+    if word.isascii() and word.isalpha():
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= _LEAST_CHARS:
+                return word[: -len(ending)]
+    return word
+
+
+def weights(words: Iterable[str], met: Mapping[str, int]) -> dict[str, float]:
+    """How much each word tells: a long one more than a short one, one that many texts have less."""
+    return {word: min(len(word), 10) / (1 + math.log(max(met.get(word, 0), 1), _HALVES)) for word in words}
+
+
+def share(weighed: Mapping[str, float], text: str) -> float:
+    """How much of a claim a folded text has, from 0 to 1."""
+    whole = sum(weighed.values())
+    return sum(weight for word, weight in weighed.items() if word in text) / whole if whole else 0.0
+
+
+def least_share(weighed: Mapping[str, float], usual: float) -> float:
+    """How much a text must have of this claim."""
+    return usual if len(weighed) > _FEW_WORDS else 0.99
+
+
+def telling(weighed: Mapping[str, float], least: float) -> list[str]:
+    """The fewest words of which every text has one that has so much of the claim."""
+    chosen: list[str] = []
+    left = sum(weighed.values())
+    needed = left * least
+    for word, weight in sorted(weighed.items(), key=lambda entry: -entry[1]):
+        if left < needed:
+            break
+        chosen.append(word)
+        left -= weight
+    return chosen

@@ -1,0 +1,185 @@
+"""Finds the items of a session that say what a line claims. Lines that can't say it are not decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import nlargest
+from typing import Literal
+
+import msgspec
+import re2
+
+from stillroom.errors import RolloutError
+from stillroom.insight.why.claims import Claim, folded, least_share, share, telling
+from stillroom.rollouts.calls import Call, Output, read_call, read_output
+from stillroom.rollouts.item import MESSAGES, Item
+from stillroom.rollouts.provenance import Provenance, provenance_of
+from stillroom.rollouts.readers import open_thread
+from stillroom.rollouts.speech import Message, speeches
+from stillroom.thread import Thread
+
+Reach = Literal["whole", "cut", "gone"]
+"""How far a session was searched: all of it, its beginning, or not at all as its file is gone or can't be read."""
+
+#: A piece of an item with less of the claim's words does not say it.
+_LEAST_SHARE = 0.5
+_PIECE_CHARS = 600
+_QUOTED_CHARS = 320
+#: What is shown ahead of the first word, so that it can be understood.
+_LEAD_CHARS = 80
+#: Of an item so much is looked at: a tool prints megabytes.
+_MOST_ITEM_CHARS = 400_000
+#: More words would make the search no finer.
+_MOST_NEEDLES = 16
+#: An automaton of a few words needs little room; RE2's default is for one thread of many.
+_MAX_MEMORY_BYTES = 32 * 1024 * 1024
+_WEIGHT: dict[Provenance, float] = {"user": 0.4, "assistant": 0.2, "agent": 0.1, "tool": 0.1, "harness": 0.0}
+
+_message = msgspec.json.Decoder(Message)
+_call = msgspec.json.Decoder(Call)
+_output = msgspec.json.Decoder(Output)
+
+
+class Quote(msgspec.Struct, frozen=True, kw_only=True):
+    """An item of a session that says it."""
+
+    thread_id: str
+    #: Who said it: a person, the assistant, another agent, the client, or a tool's output.
+    who: Provenance
+    at_ms: int | None
+    #: Where in the session's file, from 1.
+    line: int
+    #: `message`, `function_call`, …
+    item: str
+    text: str  #: redacted, cut around the words
+    #: The words of the line stand there one after the other; else so much of them, from 0 to 1.
+    verbatim: bool
+    share: float
+
+
+def read_quotes(
+    thread: Thread,
+    claim: Claim,
+    weighed: Mapping[str, float],
+    *,
+    most: int,
+    max_bytes: int | None,
+    max_line_bytes: int,
+    redact: Callable[[str], str],
+) -> tuple[list[Quote], Reach]:
+    """The items that say it best, best first, out of the first `max_bytes` of the session."""
+    search = _Search(claim, weighed)
+    found: list[tuple[float, Item, _Piece]] = []
+    try:
+        with open_thread(thread, max_line_bytes=max_line_bytes, stop_after_bytes=max_bytes) as items:
+            for item in items.only(search.wants):
+                if piece := search.best(item):
+                    found.append((piece.share + piece.verbatim + _WEIGHT[provenance_of(item)], item, piece))
+                    found = found if len(found) < 4 * most else nlargest(most, found, key=lambda each: each[0])
+        reach: Reach = "cut" if max_bytes is not None and items.stats.bytes >= max_bytes else "whole"
+    except RolloutError:
+        return [], "gone"
+    best = nlargest(most, found, key=lambda each: each[0])
+    return [_quote(thread.thread_id, item, piece, redact) for _, item, piece in best], reach
+
+
+class _Piece(msgspec.Struct, frozen=True):
+    text: str
+    first: int  #: where the first of the words stands in it
+    share: float
+    verbatim: bool
+
+
+class _Search:
+    def __init__(self, claim: Claim, weighed: Mapping[str, float]) -> None:
+        self._quotes, self._weighed = claim.quotes, weighed
+        self._least = least_share(weighed, _LEAST_SHARE)
+        options = re2.Options()
+        options.max_mem = _MAX_MEMORY_BYTES
+        options.case_sensitive = False
+        options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are
+        options.log_errors = False
+        needles = telling(weighed, self._least)[:_MOST_NEEDLES]
+        spelled = dict.fromkeys(each for needle in needles for each in _spellings(needle))
+        self._needles = re2.compile(b"|".join(map(re2.escape, spelled)), options) if spelled else None
+
+    def wants(self, lines: bytes) -> bool:
+        return self._needles is not None and self._needles.search(lines) is not None
+
+    def best(self, item: Item) -> _Piece | None:
+        """The piece of the item that says most of it, if it says enough."""
+        try:
+            text = _text_of(item)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        found = None
+        for piece in _pieces(text[:_MOST_ITEM_CHARS]):
+            plain = folded(piece)
+            # A quote is cut at ends that the piece may not have.
+            verbatim = any(quote in plain for quote in self._quotes)
+            has = share(self._weighed, plain)
+            if (verbatim or has >= self._least) and (found is None or has + verbatim > found.share + found.verbatim):
+                lower = piece.casefold()
+                first = min((at for word in self._weighed if (at := lower.find(word)) >= 0), default=0)
+                found = _Piece(piece, first, has, verbatim)
+        return found
+
+
+def _spellings(word: str) -> Iterator[bytes]:
+    """As a file of JSON may have it."""
+    if word.isascii():
+        yield word.encode()
+        return
+    for form in (word, word.upper(), word.title()):
+        yield form.encode("utf-8", "replace")
+        yield form.encode("utf-16-be", "surrogatepass").hex(" ", 2).replace(" ", "\\u").join(("\\u", "")).encode()
+
+
+def _text_of(item: Item) -> str:
+    """What a person would read of it."""
+    if item.type in MESSAGES:
+        message = _message.decode(item.raw)
+        return "\n".join(text for _, text in speeches(message))
+    if item.type.endswith("_output"):
+        return read_output(_output.decode(item.raw)).text
+    asked = read_call(_call.decode(item.raw))
+    return f"{asked.tool}: {asked.command or asked.arguments}"
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Stretches of whole lines, each short enough to say one thing; a longer line is cut, with an overlap."""
+    held = ""
+    for line in text.splitlines():
+        if held and len(held) + len(line) > _PIECE_CHARS:
+            yield held
+            held = ""
+        held = f"{held}\n{line}" if held else line
+        while len(held) > 2 * _PIECE_CHARS:
+            yield held[: 2 * _PIECE_CHARS]
+            held = held[_PIECE_CHARS:]
+    if held:
+        yield held
+
+
+def _quote(thread_id: str, item: Item, piece: _Piece, redact: Callable[[str], str]) -> Quote:
+    # Redacted ahead of the cut: half a secret is not recognised.
+    text = " ".join(redact(piece.text).split())
+    start = 0
+    if len(text) > _QUOTED_CHARS:
+        start = min(max(piece.first - _LEAD_CHARS, 0), len(text) - _QUOTED_CHARS)
+    end = start + _QUOTED_CHARS
+    return Quote(
+        thread_id=thread_id,
+        who=provenance_of(item),
+        at_ms=item.timestamp_ms,
+        line=item.line_no,
+        item=item.type,
+        text=("…" if start else "") + text[start:end] + ("…" if end < len(text) else ""),
+        verbatim=piece.verbatim,
+        share=round(piece.share, 2),
+    )
+
+
+def best_first(quotes: Sequence[Quote]) -> list[Quote]:
+    """What people said word for word comes first."""
+    return sorted(quotes, key=lambda quote: -(quote.share + quote.verbatim + _WEIGHT[quote.who]))
