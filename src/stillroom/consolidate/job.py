@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from stillroom import __version__
 from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.consolidate.engine import Check, Consolidator, ConsolidatorStopped, open_consolidator
 from stillroom.consolidate.outcome import Failed, FailureStatus
 from stillroom.errors import InvalidArtifacts, MemoriesFound, StillroomError, StoreError
 from stillroom.models import Allowance
+from stillroom.release import VERSION
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
@@ -235,7 +235,7 @@ class Job:
             raise StoreError("another process took the consolidation over")
 
     def publish(self, staging: Staging, selection: Selection) -> PublishReport:
-        made_by = {RELEASE: __version__}
+        made_by = {RELEASE: VERSION}
         if self.consolidator is not None:
             made_by |= {ENGINE: self.consolidator.engine, PROMPT: self.consolidator.prompt or ""}
         message = with_trailers(f"Consolidate {len(selection.selected)} threads", made_by)
