@@ -31,10 +31,11 @@ LEFT_OUT = b"null\n"
 _BLANK = re.compile(rb"[ \t\r\n]*+")
 # Ahead of a bracket that opens or closes the value at hand, past lists and objects in it that are two levels deep: few
 # values are deeper, and a match costs more than what it passes over. It may also end at the quote of a string that is
-# not whole, or where the data ends.
-_FLAT = rb'[^"{}\[\]]*+(?:"[^"]*+"[^"{}\[\]]*+)*+'
-_ONE_LEVEL = rb"%s(?:[{\[]%s[}\]]%s)*+" % ((_FLAT,) * 3)
-_TO_BRACKET = re.compile(rb"%s(?:[{\[]%s[}\]]%s)*+" % (_FLAT, _ONE_LEVEL, _FLAT))
+# not whole, where the data ends, or after so many repetitions: each costs memory until the match is made. A possessive
+# group would not, but up to Python 3.11.4 a repetition that fails half-way leaves it in the wrong place.
+_FLAT = rb'[^"{}\[\]]*+(?:"[^"]*+"[^"{}\[\]]*+){0,1000}'
+_ONE_LEVEL = rb"%s(?:[{\[]%s[}\]]%s){0,1000}" % ((_FLAT,) * 3)
+_TO_BRACKET = re.compile(rb"%s(?:[{\[]%s[}\]]%s){0,1000}" % (_FLAT, _ONE_LEVEL, _FLAT))
 _SCALAR = re.compile(rb'[^"{}\[\],: \t\r\n]*+')
 _DEPTH = {0x7B: 1, 0x5B: 1, 0x7D: -1, 0x5D: -1}
 _QUOTE, _COMMA, _COLON, _OPEN_LIST, _CLOSE_LIST, _OPEN, _CLOSE = b'",:[]{}'

@@ -14,9 +14,9 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.made import UNREADABLE
 
-# Whole characters and escapes; a pair of surrogates stays together.
+# Whole characters and escapes; a pair of surrogates stays together. A repetition costs memory until the match is made.
 _WHOLE = re.compile(
-    rb'(?:[^"\\]++|\\[^u]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+'
+    rb'(?:[^"\\]++|\\[^u]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}){0,1000}'
 )
 _QUOTE, _NEWLINE = b'"\n'
 # Between a name and its text there is a handful of bytes.
@@ -45,9 +45,7 @@ def attribute(file: BinaryIO, name: str, *, reading: Reading = READING) -> Gener
 
 def _unescaped(file: BinaryIO, held: bytes, size: int) -> Generator[bytes, None, None]:
     while True:
-        match = _WHOLE.match(held)
-        assert match is not None
-        end = match.end()
+        end = _whole_end(held)
         done = end < len(held) and held[end] == _QUOTE
         if not done:
             end = _character_end(held, end)
@@ -59,6 +57,17 @@ def _unescaped(file: BinaryIO, held: bytes, size: int) -> Generator[bytes, None,
         if done or not (piece := file.readline(size)):
             return
         held += piece
+
+
+def _whole_end(text: bytes) -> int:
+    """Ahead of the quote that ends the text, or of an escape that is not whole."""
+    end = -1
+    at = 0
+    while end < at:
+        match = _WHOLE.match(text, at)
+        assert match is not None
+        end, at = at, match.end()
+    return at
 
 
 def _character_end(text: bytes, end: int) -> int:
