@@ -59,7 +59,7 @@ def read_text(
     Raises `RolloutError`.
     """
     external, echo = ExternalContext(), Echo(root)
-    with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_line) as items:
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_lines) as items:
         if form == "string" and not refuse_external:
             rendered = render_texts(echo.texts(items.texts()), token_limit=token_limit, redact=redact)
         else:
@@ -78,7 +78,7 @@ def read_thread_events(
 ) -> ReadEvents:
     """Read what happened, already redacted, without what it was told of the memory at `root`. Raises `RolloutError`."""
     external, measured, echo = ExternalContext(), _Measured(), Echo(root)
-    with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_line) as items:
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_lines) as items:
         watched = external.watch(items) if refuse_external else items
         events = read_events(_redacted(echo.items(measured.watch(watched)), redact))
     return ReadEvents(

@@ -86,7 +86,7 @@ class ItemStream(Generic[D_co]):
         self._file = file
         self._path = path
         self._wanted: Callable[[bytes], bool] | None = None
-        self._heard: Callable[[bytes], None] | None = None
+        self._heard: Callable[[list[bytes]], None] | None = None
         self._batches = self._lists(max_line_bytes, stop_after_bytes, reading)
         self._items = self._read()
 
@@ -123,9 +123,9 @@ class ItemStream(Generic[D_co]):
         self._wanted = wanted
         return self
 
-    def heard(self, listener: Callable[[bytes], None]) -> Self:
-        """Hand every line to `listener` before its items come, also those that hold nothing for memory. To be called
-        ahead of the iteration."""
+    def heard(self, listener: Callable[[list[bytes]], None]) -> Self:
+        """Hand all lines, some at a time, to `listener` before their items come, also those that hold nothing for
+        memory. To be called ahead of the iteration."""
         self._heard = listener
         return self
 
@@ -178,8 +178,7 @@ class ItemStream(Generic[D_co]):
             for lines in lists:
                 some = some or not all(not line or line.isspace() for line in lines)
                 if self._heard is not None:
-                    for line in lines:
-                        self._heard(line)
+                    self._heard(lines)
                 yield lines
         except OSError as error:
             raise RolloutError(f"`{self._path}` can't be read: {error.strerror}") from error

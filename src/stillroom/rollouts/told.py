@@ -58,6 +58,12 @@ class Told:
                 if "\n" in block:  # else somebody's words about the tag
                     self.add(block)
 
+    def add_lines(self, lines: list[bytes]) -> None:
+        """The same of many."""
+        if TAG in b"".join(lines):  # rarely: asking of each line takes longer than joining all
+            for line in lines:
+                self.add_line(line)
+
     def says(self, sentence: str) -> bool:
         """Whether most of the sentence stands in one line that was told."""
         words = frozenset(_words(sentence[:_MAX_LINE_CHARS]))
