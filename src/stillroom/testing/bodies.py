@@ -1,4 +1,4 @@
-"""The bodies that a `LoopbackModel` sends, in the three protocols, whole or as server-sent events."""
+"""The bodies that a `LoopbackModel` sends, in the four protocols, whole or as server-sent events."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def render(request: RecordedRequest, reply: Spoken) -> bytes:
             return _encode(_completion(request, reply))
         case "messages":
             return _encode(_message(request, reply))
+        case "gemini":
+            return _encode(_generated(request, reply))
         case _:
             assert_never(request.protocol)
 
@@ -36,6 +38,8 @@ def render_events(request: RecordedRequest, reply: Spoken) -> bytes:
             return b"".join(_chat_events(_completion(request, reply)))
         case "messages":
             return b"".join(_named_events(_message_events(_message(request, reply))))
+        case "gemini":
+            return b"data: %s\r\n\r\n" % _encode(_generated(request, reply))
         case _:
             assert_never(request.protocol)
 
@@ -235,3 +239,31 @@ def _message_events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
     yield {"type": "message_delta", "delta": end, "usage": message["usage"]}
     yield {"type": "message_stop"}
+
+
+# --- generateContent (Gemini)
+
+
+def _generated(request: RecordedRequest, reply: Spoken) -> dict[str, Any]:
+    """One whole answer: it is also what the only event of a stream holds."""
+    parts: list[dict[str, Any]] = [{"text": _text(reply)}] if _text(reply) else []
+    for index, call in enumerate(_calls(reply)):
+        asked = {"id": f"call_{request.number}_{index}", "name": call.name, "args": call.arguments}
+        parts.append({"functionCall": asked})
+    reason = "STOP"
+    if isinstance(reply, StopShort):
+        reason = "MAX_TOKENS" if reply.reason == "length" else "SAFETY"
+    if isinstance(reply, Refuse):
+        parts, reason = [{"text": reply.text}], "STOP"
+    prompt, answer = _tokens(request.body), _tokens(_text(reply)) + 3
+    return {
+        "candidates": [{"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": reason}],
+        "modelVersion": "loopback",
+        "responseId": f"response_{request.number}",
+        "usageMetadata": {
+            "promptTokenCount": prompt,
+            "cachedContentTokenCount": 8,
+            "candidatesTokenCount": answer,
+            "totalTokenCount": prompt + answer,
+        },
+    }

@@ -5,9 +5,9 @@
         ...
         assert len(server.requests) == 3
 
-It speaks the Responses API, Chat Completions and Anthropic's Messages, whole or streamed, refuses a schema that a
-strict API would refuse, and says how many requests it held at once. `python -m stillroom.testing` runs it in its own
-process.
+It speaks the Responses API, Chat Completions, Anthropic's Messages and Gemini's `generateContent`, whole or streamed,
+refuses a schema that a strict API would refuse, and says how many requests it held at once. `python -m
+stillroom.testing` runs it in its own process.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class LoopbackModel:
             reply = reply.reply
         match reply:
             case Say() | CallTool() | CallTools() | Refuse() | StopShort():
-                if msgspec.json.decode(request.body).get("stream"):
+                if request.wants_events:
                     _send(writer, 200, render_events(request, reply), self._headers, kind="text/event-stream")
                 else:
                     _send(writer, 200, render(request, reply), self._headers)

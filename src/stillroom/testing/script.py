@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-Protocol = Literal["responses", "chat", "messages"]
+Protocol = Literal["responses", "chat", "messages", "gemini"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +30,24 @@ class RecordedRequest:
         path = self.path.partition("?")[0]
         if path.endswith("/chat/completions"):
             return "chat"
+        if path.endswith((":generateContent", ":streamGenerateContent")):
+            return "gemini"
         return "messages" if path.endswith("/messages") else "responses"
+
+    @property
+    def wants_events(self) -> bool:
+        """Whether the answer is to come piece by piece."""
+        return ":streamGenerateContent" in self.path or bool(self.json.get("stream"))
 
     @property
     def user_text(self) -> str:
         """The text of the last user message."""
         body = self.json
-        messages = body.get("input") if self.protocol == "responses" else body.get("messages")
+        messages = body.get({"responses": "input", "gemini": "contents"}.get(self.protocol, "messages"))
         if isinstance(messages, str):
             return messages
         said = [message for message in messages or () if message.get("role") == "user"]
-        content = said[-1]["content"] if said else ""
+        content = said[-1]["parts" if self.protocol == "gemini" else "content"] if said else ""
         return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
