@@ -48,13 +48,14 @@ else
 endif
 	@$(FRAMEWORKS)/bin/python -m pytest tests/budget/adapters tests/recording/adapters -rs -m 'not interop'
 
-interop: $(READY)  ## the tests against real clients from npm, and a real llama.cpp
+interop: $(READY)  ## the tests against real clients from npm, and a real llama.cpp; CLIENT=… VERSION=…: one client
 ifdef UV
 	-@uv pip install --quiet --python $(BIN)/python --group interop
 else
 	-@$(BIN)/python -m pip install --quiet --group interop
 endif
-	@$(BIN)/python -m pytest -m interop -rs
+	@STILLROOM_CLIENT='$(CLIENT)' STILLROOM_CLIENT_VERSION='$(VERSION)' $(BIN)/python -m pytest -m interop -rs \
+		$(if $(CLIENT),tests/interop/test_session_clients.py)
 
 check: $(READY)  ## format, lint, types, who may import whom, docs in step
 	@$(BIN)/ruff format --check .

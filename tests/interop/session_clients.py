@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.interop.claude_client import VERSION as CLAUDE_VERSION
 from tests.interop.npm import ClientUnavailable, installed
 
 from stillroom.homes import Format
@@ -52,8 +53,8 @@ class Client(NamedTuple):
     #: What its sessions tell of where they ran.
     tells_branch: bool = False
     tells_version: bool = False
-    #: Whether the test knows its way through the client's screen.
-    in_terminal: bool = True
+    #: What its screen shows once it takes what is typed, on a screen that is drawn before that.
+    ready: str = ""
 
     def command(self, version: str) -> list[str]:
         """The program with what runs it; installs it once. Raises `ClientUnavailable`."""
@@ -164,7 +165,7 @@ _CLIENTS = (
     Client(
         agent="claude-code",
         package="@anthropic-ai/claude-code",
-        version="2.1.332",
+        version=CLAUDE_VERSION,
         program="@anthropic-ai/claude-code-*/claude",
         shell=CallTool("Bash", _NAMED),
         set_up=_claude,
@@ -178,6 +179,7 @@ _CLIENTS = (
         program="opencode-*[0-9]/bin/opencode",
         shell=CallTool("bash", _NAMED),
         set_up=_opencode,
+        ready="Ask anything",
         tells_version=True,
     ),
     Client(
@@ -187,6 +189,7 @@ _CLIENTS = (
         program="@google/gemini-cli/bundle/gemini.js",
         shell=CallTool("run_shell_command", _NAMED),
         set_up=_gemini,
+        ready="Type your message",
         node=20,
     ),
     Client(
@@ -196,6 +199,7 @@ _CLIENTS = (
         program="@qwen-code/qwen-code/cli-entry.js",
         shell=CallTool("run_shell_command", {**_NAMED, "is_background": False}),
         set_up=_qwen,
+        ready="Type your message",
         node=20,
         source="cli",
         tells_branch=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -17,7 +18,8 @@ from types import TracebackType
 from typing import Self
 
 #: What terminals answer when a program asks what they are, and where the cursor is; some programs wait for it.
-_ANSWERS = ((b"\x1b[6n", b"\x1b[1;1R"), (b"\x1b[c", b"\x1b[?62c"), (b"\x1b[?u", b"\x1b[?0u"))
+_ANSWERS = ((b"\x1b[6n", b"\x1b[1;1R"), (b"\x1b[c", b"\x1b[?62c"))
+_WITHOUT_CONTROLS = re.compile(r"\x1b\[[0-9;?<>=]*[A-Za-z]")
 _LOOK_SECONDS = 0.2
 _END_SECONDS = 10
 _SHOWN_BYTES = 4000
@@ -42,7 +44,7 @@ class Terminal:
         """End it as a terminal does that is closed."""
         self._signal(signal.SIGHUP)
         try:
-            self._wait(lambda: self._process.poll() is not None, seconds=_END_SECONDS)
+            self.wait_until(lambda: self._process.poll() is not None, seconds=_END_SECONDS)
         except TimeoutError:
             self._signal(signal.SIGKILL)
         self._process.wait()
@@ -52,16 +54,11 @@ class Terminal:
         os.write(self._screen, text.encode())
 
     def wait_for(self, text: str, *, seconds: float) -> None:
-        """Until the program has drawn `text`, whatever stands between its letters."""
-        self._wait(lambda: text.encode() in self._drawn, seconds=seconds)
-
-    def wait_until(self, done: Callable[[], bool], *, seconds: float) -> None:
-        self._wait(done, seconds=seconds)
-
-    def wait_for_rest(self, *, seconds: float) -> None:
-        """Until it has drawn something, and then nothing for a second."""
-        last = time.monotonic()
-        size = 0
+        """Until it has drawn `text`, and then nothing for a second."""
+        self.wait_until(
+            lambda: text in _WITHOUT_CONTROLS.sub("", self._drawn.decode("utf-8", "replace")), seconds=seconds
+        )
+        last, size = time.monotonic(), len(self._drawn)
 
         def rests() -> bool:
             nonlocal last, size
@@ -69,9 +66,10 @@ class Terminal:
                 last, size = time.monotonic(), len(self._drawn)
             return size > 0 and time.monotonic() - last > 1
 
-        self._wait(rests, seconds=seconds)
+        self.wait_until(rests, seconds=seconds)
 
-    def _wait(self, done: Callable[[], bool], *, seconds: float) -> None:
+    def wait_until(self, done: Callable[[], bool], *, seconds: float) -> None:
+        """Until `done`, while the program may draw. Raises `TimeoutError` with what it drew last."""
         end = time.monotonic() + seconds
         while not done():
             if time.monotonic() > end:

@@ -17,6 +17,7 @@ from tests.interop.npm import ClientUnavailable
 from tests.interop.session_clients import CLIENTS, Client, Start, version_of
 from tests.interop.terminal import Terminal
 
+from stillroom.errors import RolloutError
 from stillroom.homes import HOMES
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.found import Found, Unchanged
@@ -25,7 +26,7 @@ from stillroom.testing import LoopbackModel, RecordedRequest, Reply, Say
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
-PROMPT = "Why does the check fail?"
+PROMPT = "Find out why the check fails."
 PRINTED = "no such module"
 ANSWER = "The check ends with 3: a module is missing."
 LIMIT = 8 * 1024 * 1024
@@ -129,23 +130,27 @@ def test_a_session_without_a_person_is_read_as_it_happened(client: Client, tmp_p
     check_session(client, at, source=client.source)
 
 
-@pytest.mark.parametrize("client", [each for each in CLIENTS if each.in_terminal], ids=lambda client: client.agent)
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.agent)
 def test_a_session_that_a_person_types_in_a_terminal_is_read_as_theirs(client: Client, tmp_path: Path) -> None:
     program = program_of(client)
     with model_of(client) as model:
         at = desk(tmp_path, client, model.base_url)
         with Terminal([*program, *at.start.terminal], environ=at.environ(), cwd=at.project) as terminal:
-            terminal.wait_for_rest(seconds=RUN_SECONDS)
+            terminal.wait_for(client.ready, seconds=RUN_SECONDS)
             terminal.type(PROMPT)
-            terminal.wait_for_rest(seconds=RUN_SECONDS)
+            terminal.wait_for("", seconds=RUN_SECONDS)
             terminal.type("\r")
             terminal.wait_until(lambda: _answered(client, at), seconds=RUN_SECONDS)
     check_session(client, at, source="cli")
 
 
 def _answered(client: Client, at: Desk) -> bool:
-    for found in found_of(client, at):
+    return any(event == ("assistant", ANSWER) for found in found_of(client, at) for event in _said(found))
+
+
+def _said(found: Found) -> list[tuple[str, str]]:
+    try:
         with open_thread(found.thread, max_line_bytes=LIMIT) as items:
-            if any(isinstance(event, Said) and event.text.strip() == ANSWER for event in read_events(items)):
-                return True
-    return False
+            return [(event.who, event.text.strip()) for event in read_events(items) if isinstance(event, Said)]
+    except RolloutError:  # nothing is in it yet
+        return []

@@ -63,6 +63,19 @@ def test_every_protocol_streams_when_asked(path: str, reply: Say | CallTools):
         assert word in whole
 
 
+def test_gemini_is_asked_by_its_path_and_streams_by_it():
+    body = {"contents": [{"role": "user", "parts": [{"text": "Find "}, {"text": "out."}]}]}
+    with LoopbackModel([Say("hello"), CallTools((CallTool("a", {"x": 1}), CallTool("b")))]) as server:
+        models = f"{server.base_url.removesuffix('v1')}v1beta/models/m"
+        whole = msgspec.json.decode(post(f"{models}:generateContent", body))
+        streamed = post(f"{models}:streamGenerateContent?alt=sse", body)
+    assert whole["candidates"][0]["content"] == {"role": "model", "parts": [{"text": "hello"}]}
+    event = msgspec.json.decode(streamed.removeprefix(b"data: ").strip())
+    calls = [part["functionCall"] for part in event["candidates"][0]["content"]["parts"]]
+    assert [(call["name"], call["args"]) for call in calls] == [("a", {"x": 1}), ("b", {})]
+    assert [request.user_text for request in server.requests] == ["Find out."] * 2
+
+
 def test_an_open_schema_is_refused_as_a_strict_api_would():
     body = {"text": {"format": {"type": "json_schema", "strict": True, "schema": {"type": "object", "properties": {}}}}}
     with LoopbackModel() as server, pytest.raises(urllib.error.HTTPError) as caught:
