@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from stillroom.cli.output import console, plain, print_json
+from stillroom.cli.output import print_json, print_lines
 from stillroom.cli.rulings import remedy, why
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
@@ -70,9 +70,7 @@ def explain_command(
     if json:
         print_json(explanation)
         return 0
-    out = console()
-    for style, line in _lines(explanation):
-        out.print(plain(line), style=style, markup=False)
+    print_lines(_lines(explanation))
     return 0
 
 

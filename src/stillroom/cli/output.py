@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import TextIO
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TextIO
 
 import msgspec
-from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def console(stream: TextIO | None = None) -> Console:
     """A console on stderr by default. `NO_COLOR` and redirection are respected by rich."""
+    # A sixth of the time that a short command takes, and one that prints data has no use for it.
+    from rich.console import Console
+
     return Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
 
 
@@ -20,6 +27,16 @@ def plain(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
+def print_lines(lines: Iterable[tuple[str | None, str]]) -> None:
+    """Lines for people, each in the style ahead of it where there are colours."""
+    if not sys.stderr.isatty() and not os.environ.get("FORCE_COLOR"):
+        sys.stderr.writelines(f"{plain(line)}\n" for _, line in lines)
+        return
+    out = console()
+    for style, line in lines:
+        out.print(plain(line), style=style, markup=False, emoji=False)
 
 
 def many(number: int, one: str, several: str | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from stillroom.cli.output import console, many, plain, print_json, size
+from stillroom.cli.output import many, print_json, print_lines, size
 from stillroom.cli.rulings import moment, why
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
@@ -76,9 +76,7 @@ def status_command(
     if json:
         print_json(status)
         return 0
-    out = console()
-    for style, line in _lines(status):
-        out.print(plain(line), style=style, markup=False)
+    print_lines(_lines(status))
     return 0
 
 

@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from stillroom.cli.output import console, plain, print_data, print_json, size
+from stillroom.cli.output import plain, print_data, print_json, print_lines, size
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.rulings import moment, remedy, why
 from stillroom.cli.signals import until_stopped
@@ -186,16 +186,19 @@ def _print(rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken]) -
     for row in rows:
         for line in _lines(row):
             print_data(plain(line))
-    out = console()
+    print_lines(_beside(rows, left_out, broken))
+
+
+def _beside(rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken]) -> Iterator[tuple[str, str]]:
     if not rows:
-        out.print("no session is known", style="yellow")
+        yield "yellow", "no session is known"
     if left_out:
-        out.print(f"and {left_out:,} more; `--max` shows them", style="yellow", markup=False)
+        yield "yellow", f"and {left_out:,} more; `--max` shows them"
     for file in broken[:_BROKEN_TOLD]:
         where = "" if file.path in file.reason else f"`{file.path}`: "
-        out.print(plain(f"not readable: {where}{file.reason}"), style="yellow", markup=False)
+        yield "yellow", f"not readable: {where}{file.reason}"
     if len(broken) > _BROKEN_TOLD:
-        out.print(f"and {len(broken) - _BROKEN_TOLD:,} more that are not readable", style="yellow", markup=False)
+        yield "yellow", f"and {len(broken) - _BROKEN_TOLD:,} more that are not readable"
 
 
 def _lines(row: ThreadRow) -> Iterator[str]:

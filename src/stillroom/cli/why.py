@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from stillroom.cli.output import console, many, plain, print_json
+from stillroom.cli.output import many, print_json, print_lines
 from stillroom.cli.rulings import moment
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
@@ -65,9 +65,7 @@ def why_command(
     if json:
         print_json(answer)
         return 0
-    out = console()
-    for style, text in _lines(answer):
-        out.print(plain(text), style=style, markup=False)
+    print_lines(_lines(answer))
     return 0
 
 
