@@ -59,6 +59,7 @@ WHOLE = (
     "undoing/test_forgetting.py",
     "undoing/test_redacting.py",
     "undoing/test_undo.py",
+    "undoing/test_undoing_faults.py",
 )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stillroom.config import Settings
-from stillroom.errors import WorkspaceError
+from stillroom.errors import FolderRefused, WorkspaceError
 from stillroom.workspace import held
 from stillroom.workspace.history import History
 from stillroom.workspace.mending import Mended, mend
@@ -51,8 +51,12 @@ class Cleaned:
 def settle(settings: Settings) -> None:
     """Complete what a killed consolidation began to publish, and throw away what it only prepared.
 
-    Raises `WorkspaceError` when it can't be completed: then nothing may be taken back either.
+    Raises `WorkspaceError` when it can't be completed, or the folder can't be written: then nothing is taken back.
     """
+    if settings.root.is_dir() and not os.access(settings.root, os.W_OK | os.X_OK):
+        raise FolderRefused(
+            f"`{settings.root}` can't be written; nothing was changed", hint=f"chmod u+rwx '{settings.root}'"
+        )
     found = recover(settings.staging, History(settings.history), limits=settings.stage_two)
     for why in found.blocked.values():
         raise WorkspaceError(f"a killed pass can't be completed yet: {why}")
