@@ -127,9 +127,10 @@ def _show(preview: Preview) -> None:
     for path in preview.files[:_SHOWN]:
         say(f"file     {path}")
     _say_rest(len(preview.files))
-    for line in preview.lines[:_SHOWN]:
+    telling = [line for line in preview.lines if not line.text.startswith(("#", "- rollout_summaries/"))]
+    for line in telling[:_SHOWN]:
         say(f"line     {line.path}: {line.text.strip()[:100]}")
-    _say_rest(len(preview.lines))
+    _say_rest(len(telling))
     if preview.undecided:
         say(f"{len(preview.undecided):,} lines rest on it among other sessions; they stay for the next consolidation:")
         for line in preview.undecided[:_SHOWN]:
@@ -145,8 +146,8 @@ def _say_rest(count: int) -> None:
 def _tell(done: Forgotten) -> None:
     out = console()
     out.print(
-        f"forgotten: {done.threads:,} sessions, {done.files:,} files, {done.lines:,} lines, "
-        f"{done.old_contents:,} contents of the history",
+        f"forgotten: {_count(done.threads, 'session')}, {_count(done.files, 'file')}, {_count(done.lines, 'line')}, "
+        f"{_count(done.old_contents, 'content')} of the history",
         style="green" if done.is_complete else None,
         markup=False,
     )
@@ -159,6 +160,10 @@ def _tell(done: Forgotten) -> None:
         out.print("end what uses these places, or delete them; then say it again", markup=False)
     elif done.undecided or done.lines:
         out.print("the next consolidation puts counts and lists right", markup=False)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def tell_left(left: tuple[Left, ...]) -> None:

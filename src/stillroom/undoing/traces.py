@@ -27,6 +27,7 @@ _MAX_MEMORY_BYTES = 256 * 1024 * 1024
 
 _MARKS = " \t-*#>|+`"
 _NUMBERED = re.compile(r"^(?:\[\d+\]|\d+[.)]|(?:Sub)?[Tt]ask \d+:?|[a-z_]{3,24}:)\s*")
+_REFERENCES = re.compile(r"(?:\s*\[Task \d+\])+$")
 _QUOTED = re.compile(r"[\"“”`]([^\"“”`]{7,})[\"“”`…]?")
 _BREAK = re.compile(r"; |: | -> | → | \(")
 _CUT = "…"
@@ -56,7 +57,7 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
 def phrases_of(line: str) -> Iterator[str]:
     """The phrases of a line: as a whole without what marks it, and what is quoted or listed in it."""
-    bare = line.strip().lstrip(_MARKS)
+    bare = _REFERENCES.sub("", line.strip()).lstrip(_MARKS)
     if line.lstrip().startswith("#") and "Task" not in line:
         return  # a heading of the format
     seen: set[str] = set()
@@ -77,9 +78,11 @@ def _parts(bare: str) -> Iterator[str]:
         yield bare
     for quoted in _QUOTED.finditer(bare):
         yield quoted[1]
-    ends = [match.end() for match in _BREAK.finditer(bare)]
-    for start in ends:
-        yield bare[start:]
+    start = 0
+    for match in _BREAK.finditer(bare):
+        yield bare[start : match.start()]
+        yield bare[match.end() :]
+        start = match.end()
 
 
 def _tells(phrase: str) -> bool:

@@ -6,12 +6,15 @@ were. Then everything that no version leads to is deleted. Killed at any point, 
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stillroom.workspace.git import AUTHOR, BRANCH, Repository
 from stillroom.workspace.publish import Checkpoint
+from stillroom.workspace.tree import blob_id
 
 Change = Callable[[bytes], bytes | None]
 """A file's new content, or the same; None: the file was never there."""
@@ -112,11 +115,11 @@ class _Stream:
                 continue
             mode, blob, path = rest.split(b" ", 2)
             content = self._new.get(blob.decode("ascii"), blob)
-            if content is None or self._is_gone(path.decode("utf-8", "surrogateescape")):
+            if content is None or self._is_gone(_unquoted(path)):
                 if self._present.pop(path, None) is not None:
                     yield b"D %s\n" % path
                 continue
-            entry = mode + b" " + (blob if content is blob else b"inline " + content)
+            entry = mode + b" " + (blob if content is blob else blob_id(content).encode("ascii"))
             if self._present.get(path) == entry:
                 continue
             self._present[path] = entry
@@ -124,6 +127,21 @@ class _Stream:
                 yield line + b"\n"
             else:
                 yield b"M %s inline %s\ndata %d\n%s\n" % (mode, path, len(content), content)
+
+
+def _unquoted(path: bytes) -> str:
+    """A path as git writes it: in quotes when a character could end the line or the quotes."""
+    if path.startswith(b'"'):
+        path = _ESCAPED.sub(lambda match: _escaped(match[1]), path[1:-1])
+    return os.fsdecode(path)
+
+
+def _escaped(said: bytes) -> bytes:
+    return bytes([int(said, 8)]) if said.isdigit() else _LETTERS.get(said, said)
+
+
+_ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
 
 
 def _commit(
