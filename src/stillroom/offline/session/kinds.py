@@ -77,6 +77,24 @@ def quotes_another(quote: str) -> bool:
     return _HANDED_ON.search(quote) is not None or _HEARSAY.search(quote) is not None
 
 
+def is_unreal(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence tells of what was once, or of what isn't so; another clause may still say what is."""
+    if cues.has("supposed", quote, spoken):
+        return True
+    if not cues.has("bygone", quote, spoken):
+        return False
+    rest = " ".join(c for c in _CLAUSES.split(quote) if not cues.has("bygone", c, spoken))
+    return own_weight(rest, spoken) < _SAYS_SOMETHING or not (has_own_rule(rest, spoken) or states(rest, spoken))
+
+
+def is_kept_at_distance(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence hands on what others want and says that it doesn't hold here, or only the latter."""
+    if not cues.has("distance", quote, spoken):
+        return False
+    rest = cues.without("distance", quote, spoken)
+    return cues.has("reported", rest, spoken) or own_weight(rest, spoken) < _SAYS_SOMETHING
+
+
 def is_idle(quote: str, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence only sighs, dreams or hands on hearsay; another clause may still say something."""
     if not any(cues.has(kind, quote, spoken) for kind in _IDLE):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stillroom.offline import cues
-from stillroom.offline.sizes import MAX_TURNS
-from stillroom.offline.text import sentences
+from stillroom.offline.sizes import MAX_MESSAGE_CHARS, MAX_TURNS
+from stillroom.offline.text import handed, sentences
 from stillroom.rollouts.events import Ran, Said
 
 _INJECTED = ("# AGENTS.md instructions", "<user_instructions>", "<environment_context>", "<skill>", "<turn_aborted>")
@@ -88,4 +88,7 @@ def turns_of(events: Sequence[Said | Ran]) -> list[Turn]:
 def _typed(text: str) -> str:
     if text.lstrip().startswith(_INJECTED[:1]):
         return ""
+    text = text[:MAX_MESSAGE_CHARS].replace("\r\n", "\n")
+    if "\n" in text.strip():
+        text = handed.without_handed_on(text, cues.spoken_in(text))
     return sentences.without_pastes(text).strip()

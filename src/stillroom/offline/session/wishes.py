@@ -10,7 +10,7 @@ from stillroom.offline.session import agreements, kinds, referents, stance
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind
 from stillroom.offline.sizes import QUOTE_CHARS
-from stillroom.offline.text import words
+from stillroom.offline.text import mentions, words
 from stillroom.offline.text.pattern import late
 from stillroom.offline.text.secrets import gives_secret
 from stillroom.rollouts.redact import redact
@@ -71,7 +71,10 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
             quote = f"{message[number - 1]} {sentence}"
         wish = _classify(quote, turn, before, corrects=corrects, passing=near_passing)
         if wish is None:
-            if follows and found and kinds.goes_on(sentence, spoken):
+            if found and number and _disowns(sentence, message[number - 1], spoken):
+                found.pop()
+                follows = False
+            elif follows and found and kinds.goes_on(sentence, spoken):
                 found[-1] = _joined(found[-1], sentence)
             else:
                 follows = False
@@ -85,8 +88,9 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
     return found
 
 
-def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, passing: bool) -> Wish | None:
+def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, passing: bool) -> Wish | None:
     spoken = turn.spoken
+    quote = mentions.without(told)  # what is quoted is spoken of: the sentence itself has to say something
     if kinds.is_passing(quote, spoken) and not (turn.number and kinds.is_parked(quote, spoken)):
         return None
     if kinds.is_passing(quote, spoken) and not cues.has("deferred", cues.without("oneoff", quote, spoken), spoken):
@@ -103,7 +107,9 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     asks_for = standing and (meant or not _WONDERS.match(quote)) and cues.has("polite", quote, spoken)
     if kinds.is_question(quote, spoken) and not asks_for and not (reproach and kinds.own_weight(quote, spoken) >= 3):
         return None
-    if kinds.quotes_another(quote) or kinds.is_idle(quote, spoken):
+    if kinds.quotes_another(quote) or kinds.is_idle(quote, spoken) or kinds.is_unreal(quote, spoken):
+        return None
+    if kinds.is_kept_at_distance(quote, spoken):
         return None
     own = words.content(quote)
     weight = kinds.own_weight(quote, spoken)
@@ -154,7 +160,7 @@ def _classify(quote: str, turn: Turn, before: Turn | None, *, corrects: bool, pa
     return Wish(
         turn=turn.number,
         kind=kind,
-        quote=words.shorten(quote, QUOTE_CHARS),
+        quote=words.shorten(told, QUOTE_CHARS),
         about=about,
         seen=seen,
         changes=changes or (corrects and turn.number > 0),
@@ -205,6 +211,11 @@ def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bo
         return True
     foreign = turn.spoken[0] in ("zh", "ja", "ko", "ru") and re.search(r"[A-Za-z]{3,}", quote) is not None
     return foreign or any(own & offer for offer in offers)
+
+
+def _disowns(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence says that what the one before hands on from others doesn't hold here."""
+    return cues.has("distance", sentence, spoken) and cues.has("reported", before, spoken)
 
 
 def _revises(sentence: str, spoken: tuple[str, ...]) -> bool:

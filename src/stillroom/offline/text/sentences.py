@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from stillroom.offline.sizes import MAX_MESSAGE_CHARS, MAX_SENTENCES
+from stillroom.offline.text import mentions
 from stillroom.offline.text.pattern import late
 
 _FENCE = late(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -20,6 +21,8 @@ _LOG = late(
     | \w{3}\s+\d+\s\d\d:\d\d:\d\d
     | [\[(<]?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|PANIC|SEVERE
       |FAIL|FAILED|PASS|PASSED)(?:[\])>:|]|\s+[\w./\[(-]*[:\]/._]|\s{2,})
+    | [\[【(](?:AVISO|ADVERTENCIA|FALLO|ERRO|WARNUNG|FEHLER|HINWEIS|AVERTISSEMENT|ERREUR|ОШИБКА|ВНИМАНИЕ
+      |ПРЕДУПРЕЖДЕНИЕ|警告|错误|提示|信息|エラー|오류|경고)[\])】]
     | [\[(](?:info|warn|warning|error|debug)[\])]\s | (?:error|fatal|panic|warning)(?:\[\w+\])?:\s
     | (?:npm|pnpm|yarn)\s(?:ERR!|WARN) | (?:make|ld|gcc|clang)(?:\[\d+\])?:\s | remote:\s
     | at\s[\w$.<>/\\\[\] ]+\(.*:\d+.*\)\s*$ | at\s\S+:\d+
@@ -144,7 +147,7 @@ def _sentences(paragraph: str) -> list[str]:
     start = 0
     for match in _END.finditer(paragraph):
         piece = paragraph[start : match.end()]
-        if piece.count("`") % 2:
+        if piece.count("`") % 2 or mentions.splits(paragraph, start, match.end()):
             continue
         if _ABBREVIATION.search(paragraph[start : match.start()]):
             continue
