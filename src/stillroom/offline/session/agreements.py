@@ -16,7 +16,7 @@ def agreement(turn: Turn, before: Turn) -> list[Wish]:
     """The user's yes to something that the assistant proposed, or the option they picked."""
     spoken = turn.spoken
     opening = turn.sentences[0]
-    if stance.rejects(turn) or not turn.steps:
+    if stance.rejects(turn) or not turn.steps or referents.asks_what_was_meant(before):
         return []
     if pairs := referents.paired(before, turn.text, spoken):
         return [_paired(turn, asked, given) for asked, given in pairs]

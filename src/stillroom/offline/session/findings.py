@@ -58,7 +58,8 @@ def find(turns: list[Turn], heard: Heard) -> Found:
     """Sort the assistant's sentences. What the user turned down, undid or contradicted is not a fact."""
     said = _without_refrains([statement for turn in turns for statement in _statements(turn)])
     setbacks = {number: _setback(turns[number], turns[later], said) for number, later in heard.undone.items()}
-    disproved = [s for s in said if s.tone == "disproved" and _takes_up(s, said)]
+    # What is said with nothing looked at rules nothing out.
+    disproved = [s for s in said if s.tone == "disproved" and turns[s.turn].runs and _takes_up(s, said)]
     said = [s for s in said if not _refuted(s, heard, disproved)]
     answers = {t.number for t in turns if not t.edited and any(s.endswith(("?", "？")) for s in t.sentences)}
     facts = [

@@ -14,7 +14,7 @@ _ASKING = (
     *("でしょうか", "ですか", "ますか", "나요", "인가요", "을까요", "할까요"),
 )
 """Endings that ask, with or without a mark."""
-_IDLE = ("idle", "hearsay")
+_IDLE = ("idle", "hearsay", "hedge", "bygone")
 _CLAUSES = late(r"(?<=[,;:，；、。])\s*")
 _SAYS_SOMETHING = 3.0
 _VERB_LAST = ("zh", "ja", "ko")
@@ -23,6 +23,12 @@ _EITHER_WAY = late(
     r"([要能会會好行该該想用是])不\1|可不可以|有没有|有沒有|(?:까요|나요|인가요|(?:です|ます|ません|でしょう)か)(?=[\s、,]|$)"
 )
 """Asks by offering both ("要不要")."""
+_TAG = late(
+    r",\s?(?:right|huh|eh|innit|nicht wahr|oder|gell|verdad|n'est-ce pas|né|да|правда)\W*$|[，、,]\s?(?:对吧|是吧)\W*$"
+    r"|(?:でしょ|だよね|그렇지|맞지)\W*$",
+    re.IGNORECASE,
+)
+"""Ends a statement that asks for a nod."""
 _TRAILING = 7.0
 """A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""
 _WHENEVER = late(
@@ -33,6 +39,13 @@ _WHENEVER = late(
 """Begins a condition: what follows is to be done each time."""
 LEANING = 4.5
 """A sentence up to this (in words), with "that" or "it" in it, leans on what stands before."""
+_PRONOUN = late(
+    r"\W*(?:it|they|that|those|these|das|die|es muss|eso|esto|ça|cela|isso|isto|это|они|它们?|这些?|那些?|それ|これ)"
+    r"(?:'s| )?(?:has|have|must|should|needs?|goes|go|stays?|muss|müssen|soll\w*|tiene que|debe\w*|doit|doivent|tem que|deve\w*|"
+    r"должн\w+|必须|都要|一定)",
+    re.IGNORECASE,
+)
+"""Begins a rule on what the sentence before it names."""
 _HEARSAY = late(
     r"\b(?:someone|somebody|people|reddit|stack ?overflow|twitter|a blog|the internet|chatgpt|copilot|hacker news)\b"
     r".{0,30}\b(?:says?|said|wrote|claims?|thinks?|recommends?)\b",
@@ -77,14 +90,9 @@ def quotes_another(quote: str) -> bool:
     return _HANDED_ON.search(quote) is not None or _HEARSAY.search(quote) is not None
 
 
-def is_unreal(quote: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence tells of what was once, or of what isn't so; another clause may still say what is."""
-    if cues.has("supposed", quote, spoken):
-        return True
-    if not cues.has("bygone", quote, spoken):
-        return False
-    rest = " ".join(c for c in _CLAUSES.split(quote) if not cues.has("bygone", c, spoken))
-    return own_weight(rest, spoken) < _SAYS_SOMETHING or not (has_own_rule(rest, spoken) or states(rest, spoken))
+def lasting_clauses(quote: str, spoken: tuple[str, ...]) -> str:
+    """A sentence without the clauses that are true only now."""
+    return " ".join(c for c in _CLAUSES.split(quote) if not cues.has("perishable", c, spoken))
 
 
 def is_kept_at_distance(quote: str, spoken: tuple[str, ...]) -> bool:
@@ -96,11 +104,16 @@ def is_kept_at_distance(quote: str, spoken: tuple[str, ...]) -> bool:
 
 
 def is_idle(quote: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence only sighs, dreams or hands on hearsay; another clause may still say something."""
+    """Whether a sentence only sighs, dreams, wonders, remembers or hands on hearsay; another clause may say something."""
+    if cues.has("supposed", quote, spoken):
+        return True
     if not any(cues.has(kind, quote, spoken) for kind in _IDLE):
         return False
-    rest = [c for c in _CLAUSES.split(quote) if not any(cues.has(kind, c, spoken) for kind in _IDLE)]
-    return len(rest) == 0 or own_weight(" ".join(rest), spoken) < _SAYS_SOMETHING
+    rest = " ".join(c for c in _CLAUSES.split(quote) if not any(cues.has(kind, c, spoken) for kind in _IDLE))
+    if own_weight(rest, spoken) < _SAYS_SOMETHING:
+        return True
+    # What is told beside a memory is part of the story, unless it says how things are now.
+    return cues.has("bygone", quote, spoken) and not (has_own_rule(rest, spoken) or states(rest, spoken))
 
 
 def tells_how(quote: str, turn: Turn) -> bool:
@@ -122,7 +135,11 @@ def tells_how(quote: str, turn: Turn) -> bool:
 
 def is_parked(quote: str, spoken: tuple[str, ...]) -> bool:
     """Put off with a reason: what a later session has to know when it takes it up."""
-    return cues.has("deferred", quote, spoken) and own_weight(quote, spoken) >= 5
+    if not cues.has("deferred", quote, spoken) or own_weight(quote, spoken) < 5:
+        return False
+    # "I'll delete them later" puts nothing off but what the speaker does.
+    clauses = [c for c in _CLAUSES.split(quote) if cues.has("deferred", c, spoken)]
+    return not clauses or not all(cues.has("personal", c, spoken) for c in clauses)
 
 
 def has_own_rule(sentence: str, spoken: tuple[str, ...]) -> bool:
@@ -196,9 +213,11 @@ def is_order(sentence: str, spoken: tuple[str, ...]) -> bool:
 
 def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
     """Whether a short rule is on what the sentence before it names ("a binding.irb is left. never leave it")."""
-    if words.identifiers(sentence) or not words.identifiers(before) or is_question(before, spoken):
+    if is_question(before, spoken) or is_idle(sentence, spoken):
         return False
-    if is_idle(sentence, spoken):
+    if _PRONOUN.match(sentence) and not is_idle(before, spoken):
+        return has_own_rule(sentence, spoken) and own_weight(before, spoken) >= 1
+    if words.identifiers(sentence) or not words.identifiers(before):
         return False
     return own_weight(sentence, spoken) < LEANING and has_own_rule(sentence, spoken)
 
@@ -228,7 +247,7 @@ def is_passing(sentence: str, spoken: tuple[str, ...]) -> bool:
 
 
 def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
-    if sentence.rstrip("\"'）)」 ").endswith(("?", "？")):
+    if sentence.rstrip("\"'）)」 ").endswith(("?", "？")) or _TAG.search(sentence):
         return True
     if sentence.rstrip("。. ").endswith(_ASKING) or _EITHER_WAY.search(sentence):
         return True

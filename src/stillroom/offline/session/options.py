@@ -25,7 +25,8 @@ _INLINE = late(
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 _LED = late(
     rf"^\W*(?:[\w']+\s){{0,3}}?[就选選用要取]{{0,2}}(?:the |die |la |el |a |o )?"
-    rf"(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|选项|案|옵션)?\s*[(（]?({LABEL})(?:[)）]|\b(?!\s?[%\w])|[案番号번])",
+    rf"(?:option|variante|opci[oó]n|op[cç][aã]o|вариант|方案|选项|案|옵션)?\s*[(（]?({LABEL})(?:[)）]|\b(?!\s?[%\w])|[案番号번]"
+    rf"|(?= (?:it is|it's|please|then|for me|sounds|bitte|por favor|s'il)))",
     re.IGNORECASE,
 )
 _MENTIONED = late(

@@ -73,7 +73,8 @@ def named(turn: Turn, answer: str) -> str:
     own = words.content(answer)
     if not own or words.weight(own) > 2 or not turn.last_reply:
         return ""
-    return next((s for s in _said(turn) if own <= words.content(s) and not s.endswith(("?", "？"))), "")
+    named = (s for s in _said(turn) if own < words.content(s) and not s.endswith(("?", "？")))
+    return next(named, "")
 
 
 def paired(turn: Turn, answer: str, spoken: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -112,6 +113,11 @@ def question(turn: Turn) -> str:
     """The question that the assistant ended `turn` with; "" if it asked none."""
     asked = [s for s in _said(turn)[-4:] if s.endswith(("?", "？"))]
     return asked[-1] if asked else ""
+
+
+def asks_what_was_meant(turn: Turn) -> bool:
+    """Whether `turn` ended with a question on the user's own words: the answer to it decides nothing."""
+    return cues.has("clarifying", question(turn), cues.spoken_in(turn.last_reply, turn.spoken[0]))
 
 
 def action(turn: Turn) -> str:

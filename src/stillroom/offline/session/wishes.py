@@ -71,7 +71,7 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
             quote = f"{message[number - 1]} {sentence}"
         wish = _classify(quote, turn, before, corrects=corrects, passing=near_passing)
         if wish is None:
-            if found and number and _disowns(sentence, message[number - 1], spoken):
+            if follows and found and _disowns(sentence, found[-1].quote, spoken):
                 found.pop()
                 follows = False
             elif follows and found and kinds.goes_on(sentence, spoken):
@@ -97,17 +97,17 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         # "For now X, Y comes later": X ends with its day.
         return None
     standing = kinds.has_own_rule(quote, spoken)
-    if cues.has("dismiss", quote, spoken) and not cues.has("standing", quote, spoken):
+    if cues.has("dismiss", quote, spoken) and not cues.has("standing", cues.without("dismiss", quote, spoken), spoken):
         return None
     lasting = kinds.is_lasting(cues.without("remember", quote, spoken), spoken)
-    if cues.has("perishable", quote, spoken) and not lasting and not _is_set(quote, turn):
+    if cues.has("perishable", quote, spoken) and not lasting and not _is_set(quote, turn) and not _outlives(quote, spoken):
         return None
     reproach = before is not None and bool(turn.runs) and cues.has("reproach", quote, spoken)
     meant = any(cues.has(kind, quote, spoken) for kind in ("frequency", "remember", "prohibition"))
     asks_for = standing and (meant or not _WONDERS.match(quote)) and cues.has("polite", quote, spoken)
     if kinds.is_question(quote, spoken) and not asks_for and not (reproach and kinds.own_weight(quote, spoken) >= 3):
         return None
-    if kinds.quotes_another(quote) or kinds.is_idle(quote, spoken) or kinds.is_unreal(quote, spoken):
+    if kinds.quotes_another(quote) or kinds.is_idle(quote, spoken):
         return None
     if kinds.is_kept_at_distance(quote, spoken):
         return None
@@ -167,6 +167,12 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         negative=cues.has("prohibition", quote, spoken),
         subject=own | (words.content(about) if weight < LEANING else frozenset()),
     )
+
+
+def _outlives(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether the clauses that are not of this day are a rule by themselves ("…, last week it bit us")."""
+    rest = kinds.lasting_clauses(quote, spoken)
+    return kinds.has_own_rule(rest, spoken) and kinds.own_weight(rest, spoken) >= LEANING
 
 
 def _is_set(quote: str, turn: Turn) -> bool:

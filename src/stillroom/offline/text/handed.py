@@ -60,8 +60,7 @@ def _block(lines: Sequence[str], start: int, announcing: str, spoken: tuple[str,
 
 def _is_own(announcing: str, spoken: tuple[str, ...]) -> bool:
     """Whether a line announces the user's own rules ("translate it by these rules:")."""
-    standing = cues.has("standing", announcing, spoken) and not cues.has("reported", announcing, spoken)
-    return standing or cues.has("remember", announcing, spoken)
+    return cues.has("standing", announcing, spoken) and not cues.has("reported", announcing, spoken)
 
 
 def _repeated_speakers(lines: Sequence[str]) -> frozenset[int]:
