@@ -258,5 +258,10 @@ def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
     )
 
 
+def only_asks(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence is a question that says nothing itself ("true?")."""
+    return sentence.endswith(("?", "？")) and own_weight(sentence, spoken) <= 1 and not words.identifiers(sentence)
+
+
 def numbers(text: str) -> set[str]:
     return set(re.findall(r"\d+(?:\.\d+)*", text))

@@ -144,7 +144,7 @@ def evidence(turn: Turn, quote: str) -> str:
                 if (
                     line.startswith("+")
                     and not gives_secret(line)
-                    and any(re.search(rf"(?<![\w.]){re.escape(name)}(?![\w])", line) for name in names)
+                    and any(re.search(rf"(?<![\w.]){re.escape(name)}(?:_?000)*(?![\w])", line) for name in names)
                 ):
                     return f"now `{words.shorten(line[1:].strip().replace('`', ''), 100)}` in `{edit.path}`"
     return ""

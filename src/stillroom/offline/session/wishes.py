@@ -46,6 +46,8 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
         if skip_next:
             skip_next = False
             continue
+        if number + 1 < len(message) and kinds.only_asks(message[number + 1], spoken):
+            continue  # "my prof says never to clone. true?"
         near_passing = any(passing[max(0, number - 1) : number + 2])
         if number == 0 and first and before is not None and not near_passing:
             taken = agreements.agreement(turn, before)
@@ -172,7 +174,8 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
 def _outlives(quote: str, spoken: tuple[str, ...]) -> bool:
     """Whether the clauses that are not of this day are a rule by themselves ("…, last week it bit us")."""
     rest = kinds.lasting_clauses(quote, spoken)
-    return kinds.has_own_rule(rest, spoken) and kinds.own_weight(rest, spoken) >= LEANING
+    stands = any(cues.has(kind, rest, spoken) for kind in ("standing", "frequency"))
+    return stands and kinds.has_own_rule(rest, spoken) and kinds.own_weight(rest, spoken) >= LEANING
 
 
 def _is_set(quote: str, turn: Turn) -> bool:
