@@ -45,7 +45,7 @@ def find(turns: Sequence[Turn], found: Found, heard: Heard) -> list[Failure]:
         failures.append(failure)
     failures = explanations.with_causes(failures, turns, found)
     failures += reported.find(turns, failures, found, heard)
-    failures = [_current(f, heard) for f in failures]
+    failures = [_current(f, heard) for f in failures if not _was_dropped(f, heard)]
     gone = _gone(turns)
     told = (_without(f, gone) for f in failures if not f.files or not gone.issuperset(f.files))
     return sorted((f for f in told if f.worth_keeping), key=lambda f: (f.turn, f.step))
@@ -56,6 +56,12 @@ def _current(failure: Failure, heard: Heard) -> Failure:
     causes = tuple(c for c in failure.causes if not settings.speaks_of(c.text, c.turn, heard.dead))
     outdated = settings.speaks_of(failure.change, failure.passed_turn, heard.dead)
     return replace(failure, causes=causes or failure.causes, change="" if outdated else failure.change)
+
+
+def _was_dropped(failure: Failure, heard: Heard) -> bool:
+    """Whether a failure belongs to work that was taken back before it was mended."""
+    until = heard.undone.get(failure.turn)
+    return until is not None and failure.resolved and failure.passed_turn >= until
 
 
 def _gone(turns: Sequence[Turn]) -> frozenset[str]:

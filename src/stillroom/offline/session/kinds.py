@@ -258,6 +258,11 @@ def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
     )
 
 
+def is_trial(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence only wants something tried: it holds as long as the attempt does."""
+    return cues.opens("trial", cues.without_opener(sentence, spoken), spoken) > 0
+
+
 def only_asks(sentence: str, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence is a question that says nothing itself ("true?")."""
     return sentence.endswith(("?", "？")) and own_weight(sentence, spoken) <= 1 and not words.identifiers(sentence)

@@ -74,6 +74,26 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
     return undone, replaced
 
 
+def renamed(turns: Sequence[Turn]) -> list[tuple[int, str, str]]:
+    """What commands moved: the turn, and the last part of the old and of the new name."""
+    found: list[tuple[int, str, str]] = []
+    for turn in turns:
+        for run in turn.runs:
+            if run.ok is False or not run.command or "mv " not in run.command:
+                continue
+            for part in shell.parts(run.command):
+                named = [word for word in shell.words(part.head) if word[0] not in "-"]
+                if named[:1] == ["mv"] or named[:2] == ["git", "mv"]:
+                    sides = [_last_part(word) for word in named[1 if named[0] == "mv" else 2 :]]
+                    if len(sides) == 2 and sides[0] != sides[1]:
+                        found.append((turn.number, *sides))
+    return found
+
+
+def _last_part(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0]
+
+
 def _note(
     by: int,
     later: int,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stillroom.offline.session import kinds, overwritten
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.session.wish import BARE, LEANING, Wish
+from stillroom.offline.session.wish import BARE, LEANING, Wish, amended
 from stillroom.offline.text import words
 
 _VALUED = ("decision", "preference", "correction")
@@ -39,7 +39,34 @@ def without_overwritten(
         earlier = heirs.get(wish.turn)
         if earlier is not None and wish.kind != "rule":
             kept[index] = replace(wish, replaced=earlier.quote)
+    return _agreed_otherwise(kept, put_over)
+
+
+def _agreed_otherwise(wishes: list[Wish], put_over: dict[int, overwritten.Overwritten]) -> list[Wish]:
+    """Agreements of which a later turn wrote a part over, each told together with what that turn wanted instead."""
+    kept = list(wishes)
+    for wish in wishes:
+        over = put_over.get(wish.turn)
+        if over is None or not wish.about.startswith("agreed to ") or not over.gone & words.content(wish.about):
+            continue
+        later = next((w for w in kept if w.turn == over.by and w.kind in _VALUED), None)
+        if later is not None and wish in kept:
+            kept[kept.index(later)] = amended(wish, later)
+            kept.remove(wish)
     return kept
+
+
+def without_renamed(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
+    """Without wishes for a name that a later turn, which speaks of the new one, moved away from."""
+    moves = [
+        (turn, old) for turn, old, new in overwritten.renamed(turns) if old and _stands_in(new, turns[turn].text[:600])
+    ]
+    return [
+        wish
+        for wish in wishes
+        if wish.kind not in _VALUED
+        or not any(wish.turn < turn and _stands_in(old, wish.quote) for turn, old in moves)
+    ]
 
 
 def loosed(wish: Wish) -> Wish:

@@ -98,7 +98,7 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
     if kinds.is_passing(quote, spoken) and not cues.has("deferred", cues.without("oneoff", quote, spoken), spoken):
         # "For now X, Y comes later": X ends with its day.
         return None
-    standing = kinds.has_own_rule(quote, spoken)
+    standing = kinds.has_own_rule(quote, spoken) and not kinds.is_trial(quote, spoken)
     if cues.has("dismiss", quote, spoken) and not cues.has("standing", cues.without("dismiss", quote, spoken), spoken):
         return None
     lasting = kinds.is_lasting(cues.without("remember", quote, spoken), spoken)
