@@ -14,9 +14,7 @@ _ASKING = (
     *("でしょうか", "ですか", "ますか", "나요", "인가요", "을까요", "할까요"),
 )
 """Endings that ask, with or without a mark."""
-_IDLE = ("idle", "hearsay", "hedge", "bygone")
-_CLAUSES = late(r"(?<=[,;:，；、。])\s*")
-_SAYS_SOMETHING = 3.0
+CLAUSES = late(r"(?<=[,;:，；、。])\s*")
 _VERB_LAST = ("zh", "ja", "ko")
 """Languages where what is asked stands anywhere in the sentence."""
 _EITHER_WAY = late(
@@ -29,8 +27,6 @@ _TAG = late(
     re.IGNORECASE,
 )
 """Ends a statement that asks for a nod."""
-_TRAILING = 7.0
-"""A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""
 _WHENEVER = late(
     r"(?:when(?:ever)?|wherever|if|any ?time|each|every|wenn|falls|sobald|wo immer|cuando|si|siempre que|donde|"
     r"quand|chaque|lorsque|quando|sempre que|onde|se|когда|если|где|每|如果|当|凡是|只要|遇到)",
@@ -39,23 +35,6 @@ _WHENEVER = late(
 """Begins a condition: what follows is to be done each time."""
 LEANING = 4.5
 """A sentence up to this (in words), with "that" or "it" in it, leans on what stands before."""
-_PRONOUN = late(
-    r"\W*(?:it|they|that|those|these|das|die|es muss|eso|esto|ça|cela|isso|isto|это|они|它们?|这些?|那些?|それ|これ)"
-    r"(?:'s| )?(?:has|have|must|should|needs?|goes|go|stays?|muss|müssen|soll\w*|tiene que|debe\w*|doit|doivent|tem que|deve\w*|"
-    r"должн\w+|必须|都要|一定)",
-    re.IGNORECASE,
-)
-"""Begins a rule on what the sentence before it names."""
-_HEARSAY = late(
-    r"\b(?:someone|somebody|people|reddit|stack ?overflow|twitter|a blog|the internet|chatgpt|copilot|hacker news)\b"
-    r".{0,30}\b(?:says?|said|wrote|claims?|thinks?|recommends?)\b",
-    re.IGNORECASE,
-)
-_HANDED_ON = late(
-    r"(?:wrote|writes|says|said|told me|schrieb|schreibt|sagte?|meint|écrit|dit|escribió|dice|dijo|escreveu|disse|diz"
-    r"|написал\w*|пишет|сказал\w*|写道|说|言って|書いて|썼|라고)\s*[:：,]?\s*[\"“«「„'][^\"”»」]{15,}",
-    re.IGNORECASE,
-)
 
 
 def states(quote: str, spoken: tuple[str, ...]) -> bool:
@@ -85,37 +64,6 @@ def states(quote: str, spoken: tuple[str, ...]) -> bool:
     return own >= (3 if named else 4)
 
 
-def quotes_another(quote: str) -> bool:
-    """Whether a sentence hands on what somebody else said."""
-    return _HANDED_ON.search(quote) is not None or _HEARSAY.search(quote) is not None
-
-
-def lasting_clauses(quote: str, spoken: tuple[str, ...]) -> str:
-    """A sentence without the clauses that are true only now."""
-    return " ".join(c for c in _CLAUSES.split(quote) if not cues.has("perishable", c, spoken))
-
-
-def is_kept_at_distance(quote: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence hands on what others want and says that it doesn't hold here, or only the latter."""
-    if not cues.has("distance", quote, spoken):
-        return False
-    rest = cues.without("distance", quote, spoken)
-    return cues.has("reported", rest, spoken) or own_weight(rest, spoken) < _SAYS_SOMETHING
-
-
-def is_idle(quote: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence only sighs, dreams, wonders, remembers or hands on hearsay; another clause may say something."""
-    if cues.has("supposed", quote, spoken):
-        return True
-    if not any(cues.has(kind, quote, spoken) for kind in _IDLE):
-        return False
-    rest = " ".join(c for c in _CLAUSES.split(quote) if not any(cues.has(kind, c, spoken) for kind in _IDLE))
-    if own_weight(rest, spoken) < _SAYS_SOMETHING:
-        return True
-    # What is told beside a memory is part of the story, unless it says how things are now.
-    return cues.has("bygone", quote, spoken) and not (has_own_rule(rest, spoken) or states(rest, spoken))
-
-
 def tells_how(quote: str, turn: Turn) -> bool:
     """Whether a sentence says how things are to be done. Where the verb stands anywhere, a first request is no such."""
     spoken = turn.spoken
@@ -138,7 +86,7 @@ def is_parked(quote: str, spoken: tuple[str, ...]) -> bool:
     if not cues.has("deferred", quote, spoken) or own_weight(quote, spoken) < 5:
         return False
     # "I'll delete them later" puts nothing off but what the speaker does.
-    clauses = [c for c in _CLAUSES.split(quote) if cues.has("deferred", c, spoken)]
+    clauses = [c for c in CLAUSES.split(quote) if cues.has("deferred", c, spoken)]
     return not clauses or not all(cues.has("personal", c, spoken) for c in clauses)
 
 
@@ -211,30 +159,6 @@ def is_order(sentence: str, spoken: tuple[str, ...]) -> bool:
     )
 
 
-def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a short rule is on what the sentence before it names ("a binding.irb is left. never leave it")."""
-    if is_question(before, spoken) or is_idle(sentence, spoken):
-        return False
-    if _PRONOUN.match(sentence) and not is_idle(before, spoken):
-        return has_own_rule(sentence, spoken) and own_weight(before, spoken) >= 1
-    if words.identifiers(sentence) or not words.identifiers(before):
-        return False
-    return own_weight(sentence, spoken) < LEANING and has_own_rule(sentence, spoken)
-
-
-def goes_on(sentence: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence that is no wish itself belongs to the one before: its reason, or the rest of a list."""
-    if is_question(sentence, spoken) or is_passing(sentence, spoken) or cues.has("perishable", sentence, spoken):
-        return False
-    if any(cues.opens(kind, sentence, spoken) for kind in ("thanks", "greeting", "transition", "request", "polite")):
-        return False
-    return words.weight(words.content(sentence)) <= _TRAILING
-
-
-def is_short(text: str) -> bool:
-    return len(text) <= (30 if any(ord(c) > 0x2E80 for c in text) else 60)
-
-
 def is_passing(sentence: str, spoken: tuple[str, ...]) -> bool:
     if not cues.has("oneoff", sentence, spoken):
         return False
@@ -258,15 +182,12 @@ def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
     )
 
 
-def is_trial(sentence: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence only wants something tried: it holds as long as the attempt does."""
-    return cues.opens("trial", cues.without_opener(sentence, spoken), spoken) > 0
-
-
-def only_asks(sentence: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence is a question that says nothing itself ("true?")."""
-    return sentence.endswith(("?", "？")) and own_weight(sentence, spoken) <= 1 and not words.identifiers(sentence)
-
-
 def numbers(text: str) -> set[str]:
     return set(re.findall(r"\d+(?:\.\d+)*", text))
+
+
+def outlives_today(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether the clauses that are not of this day are a rule by themselves ("…, last week it bit us")."""
+    rest = " ".join(c for c in CLAUSES.split(quote) if not cues.has("perishable", c, spoken))
+    stands = any(cues.has(kind, rest, spoken) for kind in ("standing", "frequency"))
+    return stands and has_own_rule(rest, spoken) and own_weight(rest, spoken) >= LEANING

@@ -84,9 +84,9 @@ def renamed(turns: Sequence[Turn]) -> list[tuple[int, str, str]]:
             for part in shell.parts(run.command):
                 named = [word for word in shell.words(part.head) if word[0] not in "-"]
                 if named[:1] == ["mv"] or named[:2] == ["git", "mv"]:
-                    sides = [_last_part(word) for word in named[1 if named[0] == "mv" else 2 :]]
-                    if len(sides) == 2 and sides[0] != sides[1]:
-                        found.append((turn.number, *sides))
+                    old, new = _last_part(named[-2]), _last_part(named[-1])
+                    if old != new:
+                        found.append((turn.number, old, new))
     return found
 
 

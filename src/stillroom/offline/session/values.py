@@ -64,8 +64,7 @@ def without_renamed(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
     return [
         wish
         for wish in wishes
-        if wish.kind not in _VALUED
-        or not any(wish.turn < turn and _stands_in(old, wish.quote) for turn, old in moves)
+        if wish.kind not in _VALUED or not any(wish.turn < turn and _stands_in(old, wish.quote) for turn, old in moves)
     ]
 
 

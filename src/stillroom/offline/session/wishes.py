@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import agreements, kinds, referents, stance
+from stillroom.offline.session import agreements, kinds, neighbours, referents, stance, unmeant
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind
 from stillroom.offline.sizes import QUOTE_CHARS
@@ -29,7 +29,7 @@ def wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
     last: list[Wish] = []
     for number, message in enumerate(turn.messages):
         new = _wishes_in(message, turn, before, first=number == 0)
-        if new and last and _revises(message[0], turn.spoken):
+        if new and last and neighbours.revises(message[0], turn.spoken):
             new[0] = replace(new[0], replaced=found.pop().quote)
         found += new
         last = new
@@ -46,7 +46,7 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
         if skip_next:
             skip_next = False
             continue
-        if number + 1 < len(message) and kinds.only_asks(message[number + 1], spoken):
+        if number + 1 < len(message) and unmeant.only_asks(message[number + 1], spoken):
             continue  # "my prof says never to clone. true?"
         near_passing = any(passing[max(0, number - 1) : number + 2])
         if number == 0 and first and before is not None and not near_passing:
@@ -68,21 +68,24 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
             quote = f"{sentence} {message[number + 1]}"
             skip_next = True
         elif (
-            not follows and number and not passing[number - 1] and kinds.leans_on(sentence, message[number - 1], spoken)
+            not follows
+            and number
+            and not passing[number - 1]
+            and neighbours.leans_on(sentence, message[number - 1], spoken)
         ):
             quote = f"{message[number - 1]} {sentence}"
         wish = _classify(quote, turn, before, corrects=corrects, passing=near_passing)
         if wish is None:
-            if follows and found and _disowns(sentence, found[-1].quote, spoken):
+            if follows and found and neighbours.disowns(sentence, found[-1].quote, spoken):
                 found.pop()
                 follows = False
-            elif follows and found and kinds.goes_on(sentence, spoken):
+            elif follows and found and neighbours.goes_on(sentence, spoken):
                 found[-1] = _joined(found[-1], sentence)
             else:
                 follows = False
-        elif follows and found and number and _revises(sentence, spoken):
+        elif follows and found and number and neighbours.revises(sentence, spoken):
             found[-1] = replace(wish, kind=found[-1].kind, replaced=found[-1].quote)
-        elif follows and found and (kinds.is_short(quote) or _limits(found[-1], sentence, spoken)):
+        elif follows and found and (neighbours.is_short(quote) or neighbours.limits(found[-1], sentence, spoken)):
             found[-1] = _joined(found[-1], quote)
         else:
             found.append(wish)
@@ -98,20 +101,25 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
     if kinds.is_passing(quote, spoken) and not cues.has("deferred", cues.without("oneoff", quote, spoken), spoken):
         # "For now X, Y comes later": X ends with its day.
         return None
-    standing = kinds.has_own_rule(quote, spoken) and not kinds.is_trial(quote, spoken)
+    standing = kinds.has_own_rule(quote, spoken) and not unmeant.is_trial(quote, spoken)
     if cues.has("dismiss", quote, spoken) and not cues.has("standing", cues.without("dismiss", quote, spoken), spoken):
         return None
     lasting = kinds.is_lasting(cues.without("remember", quote, spoken), spoken)
-    if cues.has("perishable", quote, spoken) and not lasting and not _is_set(quote, turn) and not _outlives(quote, spoken):
+    if (
+        cues.has("perishable", quote, spoken)
+        and not lasting
+        and not _is_set(quote, turn)
+        and not kinds.outlives_today(quote, spoken)
+    ):
         return None
     reproach = before is not None and bool(turn.runs) and cues.has("reproach", quote, spoken)
     meant = any(cues.has(kind, quote, spoken) for kind in ("frequency", "remember", "prohibition"))
     asks_for = standing and (meant or not _WONDERS.match(quote)) and cues.has("polite", quote, spoken)
     if kinds.is_question(quote, spoken) and not asks_for and not (reproach and kinds.own_weight(quote, spoken) >= 3):
         return None
-    if kinds.quotes_another(quote) or kinds.is_idle(quote, spoken):
+    if unmeant.quotes_another(quote) or unmeant.is_idle(quote, spoken):
         return None
-    if kinds.is_kept_at_distance(quote, spoken):
+    if unmeant.is_kept_at_distance(quote, spoken):
         return None
     own = words.content(quote)
     weight = kinds.own_weight(quote, spoken)
@@ -171,13 +179,6 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
     )
 
 
-def _outlives(quote: str, spoken: tuple[str, ...]) -> bool:
-    """Whether the clauses that are not of this day are a rule by themselves ("…, last week it bit us")."""
-    rest = kinds.lasting_clauses(quote, spoken)
-    stands = any(cues.has(kind, rest, spoken) for kind in ("standing", "frequency"))
-    return stands and kinds.has_own_rule(rest, spoken) and kinds.own_weight(rest, spoken) >= LEANING
-
-
 def _is_set(quote: str, turn: Turn) -> bool:
     """Whether a number of `quote` went into the files: "15 %" as a limit is no state of today."""
     return bool(turn.number and kinds.numbers(quote) and referents.evidence(turn, quote))
@@ -220,21 +221,6 @@ def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bo
         return True
     foreign = turn.spoken[0] in ("zh", "ja", "ko", "ru") and re.search(r"[A-Za-z]{3,}", quote) is not None
     return foreign or any(own & offer for offer in offers)
-
-
-def _disowns(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence says that what the one before hands on from others doesn't hold here."""
-    return cues.has("distance", sentence, spoken) and cues.has("reported", before, spoken)
-
-
-def _revises(sentence: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence takes back the one before it in the same breath ("grams. no wait, kilograms")."""
-    return cues.opens("retract", sentence, spoken) > 0 and kinds.own_weight(sentence, spoken) >= 1
-
-
-def _limits(wish: Wish, sentence: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence says how far the agreement before it goes ("the second. but at 20")."""
-    return wish.about.startswith("agreed to ") and cues.opens("contrast", sentence, spoken) > 0
 
 
 def _joined(wish: Wish, sentence: str) -> Wish:

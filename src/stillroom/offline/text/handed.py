@@ -1,4 +1,4 @@
-"""What a message hands on: chats, letters, and the texts that a line announces as somebody else's or as matter to work on."""
+"""What a message hands on: chats, letters, and texts announced as somebody else's or as matter to work on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _CHAT = late(
     re.IGNORECASE,
 )
 """Somebody's line of a chat: a name beside a time of day, or in angle brackets."""
-_SPEAKER = late(r"^\s*(?:[-*•・]\s*)?((?-i:[A-ZÀ-ÞА-Я])[\w.]+(?: [\w.]+)?|[\u4e00-\u9fff\u3041-\u30ff\uac00-\ud7a3]{1,6})\s*[:：]\s*\S")
+_SPEAKER = late(
+    r"^\s*(?:[-*•・]\s*)?([A-ZÀ-ÞА-Я][\w.]+(?: [\w.]+)?|[\u4e00-\u9fff\u3041-\u30ff\uac00-\ud7a3]{1,6})"
+    r"\s*[:：]\s*\S"
+)
 _LETTER = late(r"^\s*(?:From|Von|De|发件人|差出人|От|보낸 사람)\s*[:：]\s*\S.*@")
 _FENCED = ("```", "~~~", ">", "<")
 """A block that begins so has its own end, and its own rule (`sentences.without_pastes`)."""

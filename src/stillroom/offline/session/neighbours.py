@@ -1,0 +1,64 @@
+"""How a sentence hangs on those beside it: it goes on with the one before, limits it, or takes it back."""
+
+from __future__ import annotations
+
+import re
+
+from stillroom.offline import cues
+from stillroom.offline.session import kinds, unmeant
+from stillroom.offline.session.wish import Wish
+from stillroom.offline.text import words
+from stillroom.offline.text.pattern import late
+
+_TRAILING = 7.0
+"""A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""
+_PRONOUN = late(
+    r"\W*(?:it|they|that|those|these|das|die|es muss|eso|esto|ça|cela|isso|isto|это|они|它们?|这些?|那些?|それ|これ)"
+    r"(?:'s| )?(?:has|have|must|should|needs?|goes|go|stays?|muss|müssen|soll\w*|tiene que|debe\w*|doit|doivent|tem que"
+    r"|deve\w*|должн\w+|必须|都要|一定)",
+    re.IGNORECASE,
+)
+"""Begins a rule on what the sentence before it names."""
+
+
+def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a short rule is on what the sentence before it names ("a binding.irb is left. never leave it")."""
+    if kinds.is_question(before, spoken) or unmeant.is_idle(sentence, spoken):
+        return False
+    if _PRONOUN.match(sentence) and not unmeant.is_idle(before, spoken):
+        return kinds.has_own_rule(sentence, spoken) and kinds.own_weight(before, spoken) >= 1
+    if words.identifiers(sentence) or not words.identifiers(before):
+        return False
+    return kinds.own_weight(sentence, spoken) < kinds.LEANING and kinds.has_own_rule(sentence, spoken)
+
+
+def goes_on(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence that is no wish itself belongs to the one before: its reason, or the rest of a list."""
+    if (
+        kinds.is_question(sentence, spoken)
+        or kinds.is_passing(sentence, spoken)
+        or cues.has("perishable", sentence, spoken)
+    ):
+        return False
+    if any(cues.opens(kind, sentence, spoken) for kind in ("thanks", "greeting", "transition", "request", "polite")):
+        return False
+    return words.weight(words.content(sentence)) <= _TRAILING
+
+
+def is_short(text: str) -> bool:
+    return len(text) <= (30 if any(ord(c) > 0x2E80 for c in text) else 60)
+
+
+def revises(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence takes back the one before it in the same breath ("grams. no wait, kilograms")."""
+    return cues.opens("retract", sentence, spoken) > 0 and kinds.own_weight(sentence, spoken) >= 1
+
+
+def limits(wish: Wish, sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence says how far the agreement before it goes ("the second. but at 20")."""
+    return wish.about.startswith("agreed to ") and cues.opens("contrast", sentence, spoken) > 0
+
+
+def disowns(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence says that what the one before hands on from others doesn't hold here."""
+    return cues.has("distance", sentence, spoken) and cues.has("reported", before, spoken)
