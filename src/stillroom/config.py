@@ -462,6 +462,8 @@ class Recalling(msgspec.Struct, frozen=True, kw_only=True):
 
     #: A larger `memory_summary.md` is none: a dozen times what a consolidation may write.
     max_summary_bytes: int = 256 * 1024
+    #: Of `MEMORY.md` so much is looked at for what it names: twice what a consolidation may write.
+    max_handbook_bytes: int = 2 * 1024 * 1024
     #: Folders of threads that a pass looks at, the newest ones: years of work in many worktrees.
     max_folders: int = 5000
     #: git walks all commits for the oldest: a second on a million of them with a commit graph, several without.
@@ -470,6 +472,13 @@ class Recalling(msgspec.Struct, frozen=True, kw_only=True):
     first_commits_seconds: float = 20
     #: A repository without a known first commit (empty, shallow, too slow) is asked again after a day.
     ask_again_seconds: int = 24 * 3600
+    #: Repositories of which a pass checks what memory names, those with memory that ran last; and facts of each.
+    max_checked_repositories: int = 20
+    max_checked_facts: int = 300
+    #: For all of them together; what is left is checked by the next pass. An unchanged repository costs nothing.
+    checking_seconds: float = 4
+    #: One question to git: searching a million files for a word takes seconds, and is not worth them.
+    check_timeout_seconds: float = 2
 
 
 class DatabaseLimits(msgspec.Struct, frozen=True, kw_only=True):

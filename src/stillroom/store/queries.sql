@@ -136,6 +136,13 @@ WHERE thread_id = :thread_id;
 DELETE FROM repositories
 WHERE NOT EXISTS (SELECT 1 FROM threads WHERE threads.cwd = repositories.cwd);
 
+-- list_learnt --
+-- Where and when something was learnt, and at which commit, oldest first.
+SELECT thread.cwd, thread.updated_at_ms / 1000 AS at, thread.git_sha AS commit_id
+FROM stage1_outputs AS output
+JOIN threads AS thread ON thread.thread_id = output.thread_id
+ORDER BY at, thread.thread_id;
+
 -- list_raw_memories --
 -- The raw memory of every thread, whatever its mode.
 SELECT thread_id, source_updated_at, raw_memory

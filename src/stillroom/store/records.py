@@ -46,6 +46,14 @@ class Stage1Output(msgspec.Struct, frozen=True, kw_only=True):
     last_usage: int | None = None  #: seconds
 
 
+class Learnt(NamedTuple):
+    """Where and when something was extracted of a session."""
+
+    cwd: str
+    at: int  #: seconds
+    commit: str | None
+
+
 class RawMemory(NamedTuple):
     """What was extracted of a thread, for whoever looks for words in all of them."""
 

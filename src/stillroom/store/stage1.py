@@ -21,6 +21,7 @@ from stillroom.store.consolidation import enqueue, to_output
 from stillroom.store.leases import STAGE1
 from stillroom.store.records import (
     Job,
+    Learnt,
     OutputStamp,
     RawMemory,
     RetryBackoff,
@@ -297,6 +298,14 @@ def get_output(db: sqlite3.Connection, thread_id: str) -> Stage1Output | None:
     """The output of an enabled thread."""
     row = execute(db, "get_output", thread_id=to_sql(thread_id)).fetchone()
     return to_output(row) if row else None
+
+
+def learnt(db: sqlite3.Connection) -> list[Learnt]:
+    """Where, when and at which commit something was learnt, oldest first."""
+    return [
+        Learnt(from_sql(row["cwd"]), row["at"], row["commit_id"] and from_sql(row["commit_id"]))
+        for row in execute(db, "list_learnt")
+    ]
 
 
 def raw_memories(db: sqlite3.Connection) -> list[RawMemory]:

@@ -38,6 +38,7 @@ from stillroom.store.records import (
     ConsolidationClaimOutcome,
     Folder,
     Job,
+    Learnt,
     OutputStamp,
     PassRecord,
     RateLimitSnapshot,
@@ -444,6 +445,11 @@ class Store:
         """Which version there is of every output that may be remembered: what an index of them has to follow."""
         with self._database.read() as db:
             return stage1.output_stamps(db)
+
+    def learnt(self) -> list[Learnt]:
+        """Where, when and at which commit something was extracted, oldest first."""
+        with self._database.read() as db:
+            return stage1.learnt(db)
 
     def raw_memories(self) -> list[RawMemory]:
         """The raw memory of every thread, whether it may be remembered or not."""

@@ -20,7 +20,14 @@ from stillroom.workspace.rewriting import Rewritten, rewrite
 from stillroom.workspace.staging import forget_copies, recover
 
 #: What a session start, a search or a scan makes again. A `*` stands for what follows.
-_MADE_AGAIN = ("recall.json", ".recall.json.*", "search.sqlite3*", "history.git/looks*")
+_MADE_AGAIN = (
+    "recall.json",
+    ".recall.json.*",
+    "freshness.json",
+    ".freshness.json.*",
+    "search.sqlite3*",
+    "history.git/looks*",
+)
 #: Lines that programs wrote, for people to read.
 LOGS = ("hook.log*", "pass.log*", "sessions.jsonl*")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,21 +12,12 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import Recalling, Settings
 from stillroom.recall.projects.objects import holds_commit
+from stillroom.recall.projects.questions import ask_git
 from stillroom.recall.projects.remotes import normalise_remote
 from stillroom.recall.projects.repository import Repository, identify
 from stillroom.recall.telling.scopes import KnownFolder
 from stillroom.store import Store
 from stillroom.store.records import Checkout, Folder
-
-_ENVIRONMENT = {
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_NO_LAZY_FETCH": "1",  # a partial clone would ask its server
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",
-}
-_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
 
 
 def learn_folders(settings: Settings, store: Store, clock: Clock) -> int:
@@ -60,17 +50,8 @@ def ask_first_commit(place: str, *, timeout_seconds: float) -> str | None:
     """The oldest root commit of all that the repository's refs reach; None when git can't say, or it is shallow."""
     if Path(place, "shallow").exists():
         return None  # its oldest commit is where the history was cut
-    command = ["git", *_OPTIONS, f"--git-dir={place}", "rev-list", "--max-parents=0", "--timestamp", "--all"]
-    environment = {**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath)}
-    try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, timeout=timeout_seconds, cwd="/", check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode:
-        return None
-    return min(_roots(done.stdout.decode("ascii", "replace")), default=(0, None))[1]
+    told = ask_git(place, "rev-list", "--max-parents=0", "--timestamp", "--all", timeout_seconds=timeout_seconds)
+    return min(_roots((told or b"").decode("ascii", "replace")), default=(0, None))[1]
 
 
 def _roots(text: str) -> Iterator[tuple[int, str]]:

@@ -73,6 +73,11 @@ def of_description(row: str) -> tuple[str, ...]:
     return _folders(row[row.rfind("cwd=") :]) if _DESCRIPTION.match(row) and "cwd=" in row else ()
 
 
+def of_applies_to(row: str) -> tuple[str, ...]:
+    """The folders of a task group: `applies_to: cwd=/a, /b; reuse_rule=…`."""
+    return _folders(row)
+
+
 def means_everywhere(text: str) -> bool:
     """Whether the words say that something holds in every project. A project may be called "general" all the same."""
     return _EVERYWHERE.fullmatch(text) is not None

@@ -16,9 +16,9 @@ _CUT = " … [cut]"
 class Line:
     """One line of a summary; a fenced block counts as one."""
 
-    __slots__ = ("kind", "scope", "size", "text", "up")
+    __slots__ = ("kind", "note", "scope", "size", "text", "up")
 
-    def __init__(self, text: str, *, kind: str, up: int, scope: int) -> None:
+    def __init__(self, text: str, *, kind: str, up: int, scope: int, note: str = "") -> None:
         self.text = text
         #: `heading`, `item` (a bullet, the start of a paragraph), or `more` of the item before it.
         self.kind = kind
@@ -26,8 +26,20 @@ class Line:
         self.up = up
         #: Which of the scopes it is for; -1: for every project.
         self.scope = scope
+        self.annotate(note)
+
+    def annotate(self, note: str) -> None:
+        """Have `note` said at its end."""
+        self.note = note
         #: Bytes in the output, with line ends; a blank line stands above headings and paragraphs.
-        self.size = len(text.encode()) + (2 if kind == HEADING or (kind == ITEM and not is_bullet(text)) else 1)
+        self.size = len(self.told.encode()) + (
+            2 if self.kind == HEADING or (self.kind == ITEM and not is_bullet(self.text)) else 1
+        )
+
+    @property
+    def told(self) -> str:
+        """As a session reads it."""
+        return self.text + self.note
 
 
 class LeftOut:
@@ -76,7 +88,7 @@ def pack(
             if chain and size > room and line.size > limit_bytes:
                 cut = _cut(line, room - size + line.size)
             if chain and (size <= room or cut):
-                chosen.update((index, lines[index].text) for index in chain)
+                chosen.update((index, lines[index].told) for index in chain)
                 room -= size
             if cut:
                 chosen[number] = cut

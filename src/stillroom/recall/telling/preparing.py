@@ -11,8 +11,11 @@ import msgspec
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError, StoreError, WorkspaceError
+from stillroom.recall.freshness.refreshing import refresh
+from stillroom.recall.freshness.stored import load_freshness
 from stillroom.recall.telling import prepared
 from stillroom.recall.telling.folders import known_folders, learn_folders
+from stillroom.recall.telling.gone import mark_gone
 from stillroom.recall.telling.packing import Line
 from stillroom.recall.telling.prepared import SUMMARY, VERSION, Prepared, Stamp, choices, stamp_from, stamp_of
 from stillroom.recall.telling.scopes import KnownFolder, Scope, resolve
@@ -38,7 +41,10 @@ class RecallReport(msgspec.Struct, frozen=True, kw_only=True):
 def prepare_recall(settings: Settings, store: Store, clock: Clock) -> RecallReport:
     """Learn the projects of all threads and write the prepared copy. Raises `StoreError` or `OSError`."""
     known = learn_folders(settings, store, clock)
-    ready = make_ready(settings, known_folders(store, limits=settings.recalling))
+    folders = known_folders(store, limits=settings.recalling)
+    ready = _unmarked(settings, folders)
+    freshness = refresh(settings, store, clock, ready, folders)
+    mark_gone(ready.lines, ready.scopes, ready.folders, freshness)
     if _are_configured(settings):
         prepared.save(str(settings.home), ready)
     return RecallReport(folders=known, lines=len(ready.lines), nothing=ready.nothing)
@@ -46,6 +52,13 @@ def prepare_recall(settings: Settings, store: Store, clock: Clock) -> RecallRepo
 
 def make_ready(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
     """The prepared copy of what is in the memory folder now; the reason in it when no session may be told of it."""
+    ready = _unmarked(settings, folders)
+    mark_gone(ready.lines, ready.scopes, ready.folders, load_freshness(settings.home))
+    return ready
+
+
+def _unmarked(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
+    """The same without notes on what is gone."""
     config = stamp_of(str(settings.home / "config.toml"))
     root = str(settings.root)
     for switch in ("enabled", "use_memories"):

@@ -1,0 +1,166 @@
+"""Checks what memory names against the repositories that are at hand: all that is new, or may have changed since."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from stillroom.clock import Clock
+from stillroom.config import Recalling, Settings
+from stillroom.recall.freshness.anchors import Anchor, anchors
+from stillroom.recall.freshness.checking import Checker, Moment
+from stillroom.recall.freshness.stored import Checked, Freshness, load_freshness, save_freshness
+from stillroom.recall.projects.repository import Repository
+from stillroom.recall.telling.labels import of_applies_to
+from stillroom.recall.telling.packing import HEADING
+from stillroom.recall.telling.prepared import Prepared, stamp_of
+from stillroom.recall.telling.scopes import KnownFolder
+from stillroom.store import Store
+
+#: After so long a repository is looked at again although git wrote nothing: a file may be gone without a commit.
+_AGAIN_SECONDS = 24 * 3600
+_GROUP = "# Task Group:"
+_APPLIES_TO = "applies_to:"
+#: Lists of names under these say nothing about what they name.
+_LISTS = re.compile(r"### (?:keywords|rollout_summary_files|extension_resource_files)")
+_POINTER_BYTES = 8192
+
+
+def refresh(
+    settings: Settings, store: Store, clock: Clock, ready: Prepared, folders: Sequence[KnownFolder]
+) -> Freshness:
+    """Check what the summary and the handbook name, within the time that a pass may take. Raises `StoreError`."""
+    limits = settings.recalling
+    wanted = _wanted(settings, ready, folders)
+    before = {each.place: each for each in load_freshness(settings.home).repositories}
+    moments = _moments(store, folders, wanted)
+    until = time.monotonic() + limits.checking_seconds
+    now = clock.now()
+    checked = [
+        _checked(repository, list(named), moments.get(repository.place, ()), before, now, until, limits)
+        for repository, named in list(wanted.values())[: limits.max_checked_repositories]
+    ]
+    found = Freshness(repositories=tuple(each for each in checked if each is not None))
+    if found.repositories or before:
+        save_freshness(settings.home, found)
+    return found
+
+
+def _wanted(
+    settings: Settings, ready: Prepared, folders: Sequence[KnownFolder]
+) -> dict[str, tuple[Repository, dict[Anchor, None]]]:
+    """What is named, by repository: those at hand, in the order in which sessions ran there last."""
+    at_hand: dict[str, tuple[Repository, dict[Anchor, None]]] = {}
+    for folder in folders:
+        repository = folder.repository
+        if folder.has_memory and repository.is_git and Path(repository.place).is_dir():
+            at_hand.setdefault(repository.place, (repository, {}))
+
+    def add(places: Iterable[str], line: str) -> None:
+        for place in places:
+            if place in at_hand:
+                named = at_hand[place][1]
+                if len(named) < settings.recalling.max_checked_facts:
+                    named.update(dict.fromkeys(anchors(line)))
+
+    for line in ready.lines:
+        if line.scope >= 0 and line.kind != HEADING:
+            add((ready.folders[number].place for number in ready.scopes[line.scope][0]), line.text)
+    place_of = {folder.cwd: folder.repository.place for folder in folders}
+    for cwds, row in _handbook(settings.root / "MEMORY.md", settings.recalling.max_handbook_bytes):
+        add(dict.fromkeys(place_of[cwd] for cwd in cwds if cwd in place_of), row)
+    return {place: each for place, each in at_hand.items() if each[1]}
+
+
+def _handbook(path: Path, most: int) -> Iterator[tuple[Sequence[str], str]]:
+    """The lines of the handbook that claim something, with the folders that their group is about."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            text = file.read(most).decode("utf-8", "replace")
+    except OSError:  # none yet, or no file
+        return
+    cwds: Sequence[str] = ()
+    listing = False
+    for line in text.split("\n"):
+        if line.startswith(_GROUP):
+            cwds = ()
+        elif line.startswith(_APPLIES_TO):
+            cwds = of_applies_to(line)
+        elif line.startswith("#"):
+            listing = _LISTS.match(line) is not None
+        elif cwds and line.strip() and not listing:
+            yield cwds, line
+
+
+def _moments(store: Store, folders: Sequence[KnownFolder], wanted: Iterable[str]) -> dict[str, list[Moment]]:
+    """When something was learnt of each repository, oldest first."""
+    place_of = {folder.cwd: folder.repository.place for folder in folders}
+    found: dict[str, list[Moment]] = {place: [] for place in wanted}
+    for learnt in store.learnt():
+        place = place_of.get(learnt.cwd)
+        if place in found:
+            found[place].append(Moment(learnt.at, learnt.commit))
+    return found
+
+
+def _checked(
+    repository: Repository,
+    wanted: list[Anchor],
+    moments: Sequence[Moment],
+    before: Mapping[str, Checked],
+    now: int,
+    until: float,
+    limits: Recalling,
+) -> Checked | None:
+    known = before.get(repository.place)
+    git_dir = _git_dir(repository)
+    look = [stamp_of(f"{git_dir}/{name}") for name in ("HEAD", "index", "logs/HEAD", "packed-refs")]
+    facts = {fact.anchor: fact for fact in known.facts} if known else {}
+    same = known is not None and known.look == look and 0 <= now - known.at < _AGAIN_SECONDS
+    asked = [anchor for anchor in wanted if not (same and anchor in facts)]
+    at = known.at if known and same else now
+    if not asked:
+        if known is None:
+            return None
+        return msgspec.structs.replace(known, facts=tuple(facts[anchor] for anchor in wanted), left=0)
+    checker = Checker(
+        place=repository.place,
+        folder=repository.folder,
+        git_dir=git_dir,
+        moments=moments,
+        until=until,
+        timeout_seconds=limits.check_timeout_seconds,
+    )
+    new, left = checker.check(asked)
+    facts.update((fact.anchor, fact) for fact in new)
+    return Checked(
+        folder=repository.folder,
+        place=repository.place,
+        # What was left over is asked again: as if the repository had changed.
+        look=look if not left else [None],
+        at=at,
+        facts=tuple(facts[anchor] for anchor in wanted if anchor in facts),
+        left=len(left),
+    )
+
+
+def _git_dir(repository: Repository) -> str:
+    """The git directory of the work tree itself: worktrees have an index and a HEAD of their own."""
+    try:
+        descriptor = os.open(f"{repository.folder}/.git", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return repository.place
+    try:
+        text = os.fsdecode(os.read(descriptor, _POINTER_BYTES)).strip()
+    except OSError:  # a folder: the main work tree
+        return repository.place
+    finally:
+        os.close(descriptor)
+    directory = Path(repository.folder, text.removeprefix("gitdir:").strip())
+    return str(directory) if text.startswith("gitdir:") and directory.is_dir() else repository.place
