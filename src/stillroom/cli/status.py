@@ -12,6 +12,7 @@ from stillroom.cli.output import many, print_json, print_lines, size
 from stillroom.cli.rulings import moment, why
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
+from stillroom.insight.facts import Facts
 from stillroom.insight.status import Consolidation, PassLine, Spent, Status, read_status
 from stillroom.store import Store
 
@@ -39,7 +40,9 @@ _EXCLUDED = {
     "scan_limit": "beyond the newest that a pass looks at",
     "forgotten": "forgotten",
 }
+_FACTS = {"fresh": "fresh", "moved": "moved", "broken": "broken", "unknown": "that git knows nothing of"}
 _TOLD_FAILURES = 5
+_TOLD_GONE = 5
 _TOLD_UNKNOWN = 8
 
 
@@ -169,9 +172,22 @@ def _memory(status: Status) -> Iterator[Line]:
         )
         used = f"cited {worth.citations:,} times, {lately}" if worth.citations else "not cited yet"
         yield None, f"worth         rests on {worth.selected:,} of {many(worth.outputs, 'extracted session')}; {used}"
+    yield from _facts(status.facts)
     for told in status.told:
         cut = f", {size(told.left_out_bytes)} left out" if told.left_out_bytes else ""
         yield None, f"told          {moment(told.at)}  {told.agent} in {told.cwd}: {told.tokens:,} tokens{cut}"
+
+
+def _facts(facts: Facts) -> Iterator[Line]:
+    if not facts.repositories:
+        return
+    states = ", ".join(f"{facts.states[state]:,} {word}" for state, word in _FACTS.items() if state in facts.states)
+    left = f", {facts.left:,} not looked at yet" if facts.left else ""
+    where = f"of {many(facts.repositories, 'repository', 'repositories')}, looked at {moment(facts.checked_at)}"
+    yield None, f"facts         {states or 'none'}{left} {where}"
+    for gone in facts.gone[:_TOLD_GONE]:
+        became = f"is {gone.now} now" if gone.now else "is gone"
+        yield ("yellow" if gone.now else "red"), f"              the {gone.kind} {gone.text} {became} in {gone.folder}"
 
 
 def _spending(status: Status) -> Iterator[Line]:

@@ -12,6 +12,7 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
+from stillroom.insight.facts import Facts, read_facts
 from stillroom.insight.told import ToldSession, told_sessions
 from stillroom.pausing import paused_since
 from stillroom.spending import Usage
@@ -112,6 +113,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     passes: tuple[PassLine, ...]
     folder: FolderSize
     worth: Worth
+    #: Whether what memory names is still there, as the last pass found it.
+    facts: Facts
     #: Sessions that were told memory, newest first.
     told: tuple[ToldSession, ...]
     spent_today: tuple[Spent, ...]
@@ -144,6 +147,7 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         passes=tuple(_pass(record) for record in store.last_passes(PASSES_SHOWN)),
         folder=measure(settings.root),
         worth=store.worth(since=now - _WORTH_DAYS * _DAY_SECONDS),
+        facts=read_facts(settings.home),
         told=told_sessions(settings.home, limit=SESSIONS_SHOWN),
         spent_today=_spent(store.spending(since=now - now % _DAY_SECONDS)),
         spent=_spent(store.spending()),
