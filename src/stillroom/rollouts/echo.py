@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from stillroom.rollouts.item import MESSAGES, Item
+from stillroom.rollouts.rare import holder
 from stillroom.rollouts.told import Told, texts_of
 
 #: Calls whose output may still come; a client has a handful at a time.
@@ -32,6 +33,9 @@ _PLACES = (
     r"\$\{?(?:STILLROOM|CODEX)_HOME\}?[\"']?[/\\]+memories" + _END,
 )
 _CITATION = re.compile(r"<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
+_holds_name = holder(b"tillroom", by=b"llroom")
+_holds_folder = holder(b"memories")
+_holds_citation = holder(b"oai-mem-citation", by=b"-mem-citation")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -83,11 +87,11 @@ class Echo:
         return bool(self.told or self._hidden) or self._names_memory(raw)
 
     def _names_memory(self, raw: bytes) -> bool:
-        # Every byte of a session is looked at, and looking for one word is four times as quick as one expression.
+        # Every byte of a session is looked at, and looking for four words takes less than for one expression.
         return (
-            b"tillroom" in raw
-            or (b"memories" in raw and (b"/memories" in raw or b"\\memories" in raw))
-            or b"oai-mem-citation" in raw
+            _holds_name(raw)
+            or (_holds_folder(raw) and (b"/memories" in raw or b"\\memories" in raw))
+            or _holds_citation(raw)
             or self._root in raw
         )
 

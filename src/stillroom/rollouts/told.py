@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from stillroom.rollouts.fragments import MEMORY_TAG, holds_memory_tag
+
 #: Of one session; what it is told at its start has a few hundred lines, and what it reads rarely more.
 _MAX_LINES = 4000
 _MAX_LINE_CHARS = 2000
@@ -19,7 +21,6 @@ _SHARE = 0.75
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _BLOCK = re.compile(r"<stillroom-memory\b[^>]*>(.*?)(?:</stillroom-memory\s*>|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
-TAG = b"stillroom-memory"
 
 
 class Told:
@@ -47,7 +48,7 @@ class Told:
 
     def add_line(self, line: bytes) -> None:
         """A line of a session file, of which the blocks of our tag are taken."""
-        if TAG not in line:
+        if MEMORY_TAG not in line:
             return
         try:
             value = msgspec.json.decode(line)
@@ -60,7 +61,7 @@ class Told:
 
     def add_lines(self, lines: list[bytes]) -> None:
         """The same of many."""
-        if TAG in b"".join(lines):  # rarely: asking of each line takes longer than joining all
+        if holds_memory_tag(b"".join(lines)):  # rarely: asking of each line takes longer than joining all
             for line in lines:
                 self.add_line(line)
 
