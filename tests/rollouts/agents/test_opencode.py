@@ -89,6 +89,20 @@ def test_a_locked_or_damaged_database_is_told_and_its_sessions_stay(tmp_path: Pa
         read(path)
 
 
+def test_what_a_client_has_not_committed_yet_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("stillroom.rollouts.agents.sqlite._TIMEOUT_SECONDS", 0.01)
+    path = database(tmp_path, empty=True)
+    session(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("PRAGMA cache_size = 1")
+        db.execute("BEGIN")
+        db.execute("UPDATE session SET title = ?", ("not yet " * 5000,))  # more than the cache holds: the file changes
+        assert [type(each) for each in reader.discover(tmp_path, {}, max_line_bytes=LIMIT)] == [Broken]
+        db.execute("ROLLBACK")
+    assert look(tmp_path)["ses_1"][0].title != "not yet"
+
+
 def test_what_the_user_went_back_behind_is_marked(tmp_path: Path):
     path = database(tmp_path, empty=True)
     session(path, revert=json.dumps({"messageID": "msg_0003"}))

@@ -16,12 +16,12 @@ _TIMEOUT_SECONDS = 2.0
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that can only read; texts come as bytes. Raises `sqlite3.Error`.
 
-    While a client has the database open its `-wal` is there, and the connection is an ordinary one of `mode=ro`, in
-    one transaction. Without a `-wal` nobody writes: an ordinary reader would then leave `-wal` and `-shm` files in a
-    folder that is not ours, so the file is read as it lies, and that it stayed as it was is checked at the end.
+    While a client has the database open its `-wal` is there, or, in the older way, its `-journal` while it writes. The
+    connection then is an ordinary one of `mode=ro`, in one transaction. Without either nobody writes: an ordinary reader
+    would leave `-wal` and `-shm` files in a folder that is not ours, or keep a client waiting, so the file is read as it
+    lies, and that it stayed as it was is checked at the end.
     """
-    log = path.with_name(path.name + "-wal")
-    alone = not log.exists()
+    alone = not _is_in_use(path)
     before = _looks(path)
     uri = f"{path.absolute().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
     with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT_SECONDS, isolation_level=None)) as db:
@@ -31,7 +31,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
             yield db
         except UnicodeDecodeError as error:  # of a message of SQLite's about a damaged schema
             raise sqlite3.DatabaseError("it is damaged") from error
-    if alone and (log.exists() or _looks(path) != before):
+    if alone and (_is_in_use(path) or _looks(path) != before):
         raise sqlite3.OperationalError("it was written to while it was read")
 
 
@@ -52,6 +52,10 @@ def pieces(db: sqlite3.Connection, table: str, column: str, rowid: int, size: in
     with db.blobopen(table, column, rowid, readonly=True) as blob:
         while piece := blob.read(size):
             yield piece
+
+
+def _is_in_use(path: Path) -> bool:
+    return any(path.with_name(path.name + end).exists() for end in ("-wal", "-journal"))
 
 
 def _looks(path: Path) -> tuple[int, int]:
