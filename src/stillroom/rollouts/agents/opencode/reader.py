@@ -35,6 +35,8 @@ from stillroom.thread import FileStamp, Thread
 AGENT = "opencode"
 COPIES = False
 _ID = re.compile(r"ses_\w{1,100}", re.ASCII)
+# What the client calls a session until a model has named it.
+_UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT", re.ASCII)
 _DATABASE = re.compile(rf"(.+)#({_ID.pattern})", re.ASCII)
 
 
@@ -144,6 +146,7 @@ def _look(
     in_database = _DATABASE.fullmatch(path.name) is not None  # the newer rows don't change the session's own time
     created = session.created_ms or stamp.mtime_ns // 1_000_000
     parent = text_of(session.parent_id) or None
+    title = text_of(session.title)
     agent = {"subagent": text_of(session.agent) or "other"}
     thread = Thread(
         thread_id=session.id,
@@ -155,7 +158,7 @@ def _look(
         updated_at_ms=max(
             number_of(session.time.updated) or 0, stamp.mtime_ns // 1_000_000 if in_database else 0, created
         ),
-        title=preview_text(text_of(session.title), max_chars=reading.preview_chars),
+        title="" if _UNTITLED.match(title) else preview_text(title, max_chars=reading.preview_chars),
         preview=preview,
         archived=bool(session.time.archived),
         parent_thread_id=parent,
