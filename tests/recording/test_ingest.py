@@ -75,8 +75,11 @@ def test_a_file_of_any_format_comes_in_with_all_that_was_said_and_once(
     (taken,) = report.threads
     assert (taken.outcome, taken.thread_id, report.refused) == ("new", found.thread.thread_id, ())
     (thread,) = recorded(settings)
-    for name in ("thread_id", "source", "cwd", "created_at_ms", "updated_at_ms", "parent_thread_id", "cli_version"):
+    for name in ("thread_id", "source", "cwd", "created_at_ms", "updated_at_ms", "parent_thread_id"):
         assert getattr(thread, name) == getattr(found.thread, name), name
+    meta = json.loads(Path(thread.rollout_path).read_bytes().splitlines()[0])["payload"]
+    assert (meta["cli_version"] or None) == found.thread.cli_version
+    assert thread.cli_version == " ".join(filter(None, (meta["originator"], found.thread.cli_version)))
     before, after = events(found.thread), events(thread)
     assert before and [_told(event) for event in after] == [_told(event) for event in before]
     written = Path(thread.rollout_path).read_bytes()

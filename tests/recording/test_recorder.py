@@ -72,7 +72,7 @@ def test_what_is_recorded_is_read_back_with_who_said_it_and_how_it_ended(tmp_pat
         created_at_ms=1_795_954_573_000,
         updated_at_ms=1_795_954_575_000,
         preview="Run the tests. Be quick.",
-        cli_version="3.1",
+        cli_version="shop-bot 3.1",
     )
     shell, fetch, look = (event for event in events(thread) if isinstance(event, Ran))
     assert (shell.command, shell.workdir, shell.exit_code, shell.output) == ("make test", "/shop", 2, "1 failed")

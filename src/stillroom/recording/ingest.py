@@ -19,7 +19,7 @@ from stillroom.homes import Format
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recording.lines import Redact, encoded, item_payload, line, meta_payload, usage_payload
 from stillroom.recording.names import SESSIONS, check_thread_id, file_id, find_rollouts, private_folders, rollout_path
-from stillroom.recording.originator import recorded_by
+from stillroom.recording.originator import Program, program_of, recorded_by
 from stillroom.recording.rollout_file import last_total
 from stillroom.rollouts.found import Broken, Found, Unchanged
 from stillroom.rollouts.meta import Git
@@ -192,8 +192,8 @@ def _write(
     at_ms, count = thread.created_at_ms, 0
     with reader.open_items(Path(thread.rollout_path), max_line_bytes=settings.stage_one.max_line_bytes) as items:
         first = next(iter(items), None)  # the file has told whose it is by then
-        agent = recorded_by(items.decoder) or thread.agent
-        file.write(line("session_meta", _meta(thread, agent, clean, cwd), at_ms=at_ms))
+        program = program_of(thread, items.decoder)
+        file.write(line("session_meta", _meta(thread, program, clean, cwd), at_ms=at_ms))
         for count, item in enumerate(chain([first] if first else [], items), 1):
             # Where no time is known it is that of what stands before.
             at_ms = item.timestamp_ms if item.timestamp_ms is not None else at_ms
@@ -206,7 +206,7 @@ def _write(
     return count, items.stats, used
 
 
-def _meta(thread: Thread, agent: str, clean: Redact, cwd: str | None) -> bytes:
+def _meta(thread: Thread, program: Program, clean: Redact, cwd: str | None) -> bytes:
     source: object = thread.source
     if thread.source.startswith("{"):
         source = msgspec.json.decode(thread.source)
@@ -216,9 +216,9 @@ def _meta(thread: Thread, agent: str, clean: Redact, cwd: str | None) -> bytes:
         thread.thread_id,
         at_ms=thread.created_at_ms,
         cwd=cwd or thread.cwd,
-        agent=agent,
+        agent=program.name,
         source=source,
-        version=thread.cli_version,
+        version=program.version,
         model_provider=thread.model_provider,
         parent_thread_id=thread.parent_thread_id,
         git=git,

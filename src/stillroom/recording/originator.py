@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from stillroom.rollouts.records import Records
+from stillroom.thread import Thread
 
 
-def recorded_by(decoder: object) -> str | None:
-    """The `originator` of a rollout, once its first line is read. Other formats have none."""
-    return decoder.meta.originator if isinstance(decoder, Records) and decoder.meta is not None else None
+class Program(NamedTuple):
+    """An agent, and its version if that is known."""
+
+    name: str
+    version: str | None
+
+
+def recorded_by(decoder: object) -> Program | None:
+    """What the first line of a rollout says, once it is read. Other formats have none."""
+    if not isinstance(decoder, Records) or decoder.meta is None or not decoder.meta.originator:
+        return None
+    return Program(decoder.meta.originator, decoder.meta.cli_version)
+
+
+def program_of(thread: Thread, decoder: object) -> Program:
+    """The rollout's own word, or else the client's whose format it is."""
+    return recorded_by(decoder) or Program(thread.agent, thread.cli_version)

@@ -17,7 +17,7 @@ from stillroom.recording.exporting.atif import atif
 from stillroom.recording.exporting.codex import codex
 from stillroom.recording.exporting.markdown import markdown
 from stillroom.recording.exporting.pieces import pieces
-from stillroom.recording.originator import recorded_by
+from stillroom.recording.originator import program_of, recorded_by
 from stillroom.recording.rollout_file import last_total
 from stillroom.rollouts.found import Found
 from stillroom.rollouts.item import Item
@@ -80,7 +80,8 @@ def export_thread(
     try:
         with open_thread(thread, max_line_bytes=settings.stage_one.max_line_bytes) as stream:
             first = next(iter(stream), None)  # the file has told whose it is by then
-            agent = recorded_by(stream.decoder) or thread.agent
+            agent, version = program_of(thread, stream.decoder)
+            thread = msgspec.structs.replace(thread, cli_version=version)
             items: Iterable[Item] = _told(chain([first] if first else [], stream), on_progress)
             match format:
                 case "atif":

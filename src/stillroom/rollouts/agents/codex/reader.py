@@ -18,6 +18,7 @@ from stillroom.rollouts.agents.codex.tail import Tail, read_tail
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
 from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.meta import SessionMeta
 from stillroom.rollouts.records import Records
 from stillroom.rollouts.speech import first_words
 from stillroom.rollouts.stats import ReadStats
@@ -181,10 +182,15 @@ def _look(
         git_branch=git.branch if git is not None else None,
         git_sha=git.commit_hash if git is not None else None,
         git_origin_url=git.repository_url if git is not None else None,
-        cli_version=meta.cli_version,
+        cli_version=meta.cli_version if agent == AGENT else _program(meta),
         model_provider=meta.model_provider,
     )
     return Found(state.applied(thread, reading=reading), _stamp(file, tail))
+
+
+def _program(meta: SessionMeta) -> str | None:
+    """Whose version it is, where that is not the client's whose format it is."""
+    return " ".join(filter(None, (meta.originator, meta.cli_version))) or None
 
 
 def _read_head(path: Path, head_bytes: int, max_line_bytes: int, reading: Reading) -> tuple[ItemStream[Records], str]:
