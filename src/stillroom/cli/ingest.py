@@ -98,7 +98,7 @@ def _left_out(left: LeftOut) -> Iterator[str]:
         kinds = sorted(counts.items(), key=lambda each: -each[1])
         if kinds:
             more = f", and {len(kinds) - _KINDS_TOLD:,} kinds more" if len(kinds) > _KINDS_TOLD else ""
-            yield f"{what}: " + ", ".join(f"{count:,} {kind}" for kind, count in kinds[:_KINDS_TOLD]) + more
+            yield f"{what}: " + ", ".join(f"{count:,} × {kind}" for kind, count in kinds[:_KINDS_TOLD]) + more
     if left.images or left.cut_bytes:
         yield f"cut: {left.images:,} images, and {left.cut_bytes:,} bytes of blobs and huge texts"
     if left.torn:
