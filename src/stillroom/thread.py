@@ -44,7 +44,8 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
 class FileStamp(msgspec.Struct, frozen=True, kw_only=True):
     """How a session file looked when it was last read: an equal stamp means that nothing is to be done."""
 
-    size: int  #: bytes
+    #: Bytes. Below zero where those would take too long to count: so many rows of a database, or files.
+    size: int
     mtime_ns: int
     #: Bytes already looked at for metadata; a grown file is read from here.
     offset: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from stillroom.testing import sample_rollout
 
 #: 2026-06-01: long ago for any clock that runs these tests.
 STARTED_MS = 1_780_313_600_000
+OPENCODE = Path(__file__).parents[1] / "data" / "opencode" / "1.1.65-json"
 
 
 @pytest.fixture
@@ -59,6 +61,18 @@ def test_sessions_are_listed_with_where_they_ran_and_what_becomes_of_them(
     assert threads(capsys)["threads"][0]["grown"] is True
     assert run_command(["threads"]) == 0
     assert f"  {row['messages']}+ messages  {row['tokens']:,}+ tokens  " in capsys.readouterr().out
+
+
+def test_a_session_in_many_files_or_rows_has_no_size(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(home))
+    shutil.copytree(OPENCODE / "storage", home / "opencode" / "storage")
+    assert {row["size_bytes"] for row in threads(capsys)["threads"]} == {None}
+    assert run_command(["threads", "--no-scan"]) == 0
+    assert " - tokens  Fix sign bug in add" in capsys.readouterr().out
+    assert run_command(["status"]) == 0
+    assert "opencode      3 sessions: " in capsys.readouterr().err
 
 
 def test_the_list_is_narrowed_by_agent_folder_and_number(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,8 @@ class ThreadRow(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int
     title: str
     path: str
-    size_bytes: int
+    #: None: it lies in a database, or in many files.
+    size_bytes: int | None
     #: None: the file was not read as a whole yet.
     messages: int | None
     tokens: int | None
@@ -216,7 +217,7 @@ def _amounts(row: ThreadRow) -> str:
     more = "+" if row.grown else ""
     messages = "-" if row.messages is None else f"{row.messages:,}{more}"
     tokens = "-" if row.tokens is None else f"{row.tokens:,}{more}"
-    return f"{messages} messages  {tokens} tokens  {size(row.size_bytes)}"
+    return f"{messages} messages  {tokens} tokens" + ("" if row.size_bytes is None else f"  {size(row.size_bytes)}")
 
 
 def _place(row: ThreadRow) -> Iterator[str]:

@@ -50,8 +50,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """A thread, and how it stands."""
 
     thread: Thread
-    #: Of its file, when it was last seen.
-    size_bytes: int
+    #: Of its file, when it was last seen; None for one of a database, or of many files.
+    size_bytes: int | None
     #: Its file was gone at the last scan.
     missing: bool
     state: State
@@ -128,7 +128,7 @@ def survey(db: sqlite3.Connection, question: Question) -> Survey:
         agent = row[_AGENT]
         state = state_of(rule, has_output=facts.output_watermark is not None)
         threads[agent, state, rule] += 1
-        sizes[agent, state, rule] += row[_SIZE]
+        sizes[agent, state, rule] += max(row[_SIZE], 0)
         if rule == "idle":
             quietest = facts
         elif rule and state in troubled:
@@ -219,10 +219,10 @@ def _job(row: tuple[Any, ...]) -> Job:
 
 def _standing(shown: sqlite3.Row, facts: Facts, rule: ExtractionRule | None, question: Question) -> Standing:
     has_output = facts.output_watermark is not None
-    repository, size_bytes, messages, tokens, seen_size = shown[-5:]
+    repository, size, messages, tokens, seen_size = shown[-5:]
     return Standing(
         thread=read_thread(shown),
-        size_bytes=size_bytes,
+        size_bytes=size if size >= 0 else None,
         missing=facts.missing,
         state=state_of(rule, has_output=has_output),
         decided=ruling(rule, facts, question) if rule else None,
@@ -230,7 +230,7 @@ def _standing(shown: sqlite3.Row, facts: Facts, rule: ExtractionRule | None, que
         repository=None if repository is None else from_sql(repository),
         messages=messages,
         tokens=tokens,
-        grown=seen_size is not None and seen_size != size_bytes,
+        grown=seen_size is not None and seen_size != size,
     )
 
 

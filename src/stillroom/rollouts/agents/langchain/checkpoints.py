@@ -228,7 +228,7 @@ def _row(thread: object, namespace: object, count: int, first: object, last: obj
     inside = _text(namespace)
     name = f"{_text(thread)}{_INSIDE}{inside}" if inside else _text(thread)
     created, updated = _ticks(_text(first)), _ticks(_text(last))
-    stamp = FileStamp(size=count, mtime_ns=(updated or 0) * 100, offset=crc32(_text(last).encode("utf-8", "replace")))
+    stamp = FileStamp(size=-count, mtime_ns=(updated or 0) * 100, offset=crc32(_text(last).encode("utf-8", "replace")))
     return Row(name, stamp, *(ticks and ticks // 10_000 for ticks in (created, updated)))
 
 

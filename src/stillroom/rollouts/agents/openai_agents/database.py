@@ -94,7 +94,7 @@ def _left(db: sqlite3.Connection, session: str) -> Set[int]:
 
 def _row(name: str, count: int, last: int, first_at: int | None, last_at: int | None) -> Row:
     # Numbers of rows are never used twice: a row that was taken away and written anew shows, too.
-    stamp = FileStamp(size=count, mtime_ns=(last_at or 0) * 1_000_000, offset=last)
+    stamp = FileStamp(size=-count, mtime_ns=(last_at or 0) * 1_000_000, offset=last)
     return Row(name, stamp, first_at, last_at)
 
 

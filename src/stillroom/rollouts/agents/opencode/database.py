@@ -75,7 +75,7 @@ def sessions(path: Path) -> Iterator[tuple[Session, FileStamp]]:
                     messages, parts, last = db.execute(query, {"id": session.id}).fetchone()
                     size += messages + parts
                     seen.append(_number(last))
-            yield session, FileStamp(size=size, mtime_ns=max(seen) * 1_000_000)
+            yield session, FileStamp(size=-size, mtime_ns=max(seen) * 1_000_000)
 
 
 def session(path: Path, session_id: str) -> Session:

@@ -38,7 +38,7 @@ def stamp_of(path: Path) -> FileStamp:
     messages = _files(path.parents[2] / "message" / path.stem)
     parts = _files(_parts(path, messages[-1].stem)) if messages else []
     newest = [path, *messages[-1:], *parts]
-    return FileStamp(size=len(messages), mtime_ns=max(file.stat().st_mtime_ns for file in newest))
+    return FileStamp(size=-len(messages), mtime_ns=max(file.stat().st_mtime_ns for file in newest))
 
 
 def lines(path: Path, session: Session, *, reading: Reading = READING) -> Generator[bytes, None, None]:
