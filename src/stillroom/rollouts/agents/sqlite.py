@@ -16,10 +16,10 @@ _TIMEOUT_SECONDS = 2.0
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that can only read; texts come as bytes. Raises `sqlite3.Error`.
 
-    While a client has the database open its `-wal` is there, or, in the older way, its `-journal` while it writes. The
-    connection then is an ordinary one of `mode=ro`, in one transaction. Without either nobody writes: an ordinary reader
-    would leave `-wal` and `-shm` files in a folder that is not ours, or keep a client waiting, so the file is read as it
-    lies, and that it stayed as it was is checked at the end.
+    While a client has the database open its `-wal` is there, or, in the older way, its `-journal` while it writes.
+    The connection then is an ordinary one of `mode=ro`, in one transaction. Without either nobody writes: an ordinary
+    reader would leave `-wal` and `-shm` files in a folder that is not ours, or keep a client waiting, so the file is
+    read as it lies, and that it stayed as it was is checked at the end.
     """
     alone = not _is_in_use(path)
     before = _looks(path)
