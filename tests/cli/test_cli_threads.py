@@ -138,3 +138,10 @@ def test_a_path_that_is_no_text_does_not_end_the_list(home: Path, capsys: pytest
     assert odd["thread_id"] == row["thread_id"]
     assert run_command(["threads", "--no-scan"]) == 0
     assert "  /caf\ufffd" in capsys.readouterr().out
+
+
+def test_a_session_without_a_folder_is_explained_as_such(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sample_rollout(home / "codex", number=0, started_at_ms=STARTED_MS, cwd="")
+    assert run_command(["threads"]) == 0
+    assert run_command(["explain", "01900000"]) == 0
+    assert "it does not say in which folder it ran" in capsys.readouterr().err

@@ -124,7 +124,7 @@ def _passed(ruling: Ruling, values: Values) -> str:
         case "current":
             return "the pass is not started from it"
         case "cwd":
-            return f"it ran in `{values['cwd']}`"
+            return f"it ran in `{values['cwd']}`" if values["cwd"] else "it does not say in which folder it ran"
         case "idle":
             return f"quiet since {moment(values['updated_at'])}"
         case "age":
