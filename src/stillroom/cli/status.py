@@ -107,8 +107,8 @@ def _threads(status: Status) -> Iterator[Line]:
         yield "yellow", "sessions      none known yet: `stillroom threads` looks for them"
     for each in status.agents:
         states = ", ".join(f"{each.states[state]:,} {word}" for state, word in _STATES.items() if state in each.states)
-        held = f", {size(each.bytes)}" if each.bytes else ""
-        yield None, f"{each.agent:<13} {many(each.threads, 'session')}{held}: {states}"
+        stored = f", {size(each.bytes)}" if each.bytes else ""
+        yield None, f"{each.agent:<13} {many(each.threads, 'session')}{stored}: {states}"
     if status.excluded:
         reasons = ", ".join(f"{count:,} {_EXCLUDED.get(rule, rule)}" for rule, count in status.excluded.items())
         yield None, f"excluded      {reasons}"
