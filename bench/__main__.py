@@ -79,6 +79,15 @@ SECTIONS = (
         "Asked: 250 MB/s to items on one core. The loop by hand has no regard to who wrote what, repetition or damage.",
         ("bench/bench_claude_code.py",),
     ),
+    Section(
+        "readers",
+        "Reading every agent's sessions",
+        "One long session of each agent: a recorded one of the tests, its middle repeated to 2 MB with ids of its own. "
+        "The loop only decodes; a reader also tells who said what, how commands ended and what was taken back, for "
+        "which many read a session twice. Most of the items are small: the cost is that of items, not of bytes. Times "
+        "are of the processor.",
+        ("bench/bench_readers.py", "--megabytes", "2"),
+    ),
     Section("redact", "Redaction", "Beside Python's own `re`.", ("bench/bench_redact.py",)),
     Section(
         "store",
