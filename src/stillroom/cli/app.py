@@ -34,6 +34,7 @@ COMMANDS = {
     "explain": "stillroom.cli.explain:explain_command",
     "doctor": "stillroom.integrations.doctor_command:doctor_command",
     "why": "stillroom.cli.why:why_command",
+    "coverage": "stillroom.cli.coverage:coverage_command",
     "recall": "stillroom.cli.recall:recall_command",
     "search": "stillroom.cli.search:search_command",
     "list": "stillroom.cli.folder:list_command",

@@ -25,6 +25,8 @@ _MADE_AGAIN = (
     ".recall.json.*",
     "freshness.json",
     ".freshness.json.*",
+    "coverage.json",
+    ".coverage.json.*",
     "search.sqlite3*",
     "history.git/looks*",
 )

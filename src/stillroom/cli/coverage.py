@@ -1,0 +1,131 @@
+"""`stillroom coverage`: how much of what happened lately the memory has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from stillroom.cli.output import console, many, plain, print_json, size
+from stillroom.cli.progress import progress_bars
+from stillroom.cli.rulings import moment
+from stillroom.clock import SystemClock
+from stillroom.config import load_settings
+from stillroom.insight.coverage.counted import Count
+from stillroom.insight.coverage.coverage import Amounts, Coverage, Worst, read_coverage
+from stillroom.store import Store
+
+Line = tuple[str | None, str]
+
+_PARTS_TOLD = 8
+_TITLE_CHARS = 60
+
+
+def coverage_command(
+    *,
+    home: Path | None = None,
+    root: Path | None = None,
+    days: Annotated[int, Parameter(validator=Number(gte=1))] = 30,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Show how much of what users said, of what failed and of what was changed lately the memory has.
+
+    Words are compared, not meanings: a share says where to look, not how good the memory is. Sessions are read once,
+    and again when they, what was extracted of them, or the memory folder changed. `stillroom threads` looks for new
+    sessions first.
+
+    ```
+    stillroom coverage
+    stillroom coverage --days 7 --json | jq .worst
+    ```
+
+    Parameters
+    ----------
+    home
+        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
+    root
+        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    days
+        Sessions that were active in so many days.
+    json
+        Print everything as JSON.
+    """
+    settings = load_settings(home=home, root=root)
+    clock = SystemClock()
+    open_store = Store.open if settings.database.exists() else Store.trial
+    with (
+        open_store(settings.database, clock=clock, limits=settings.database_limits) as store,
+        progress_bars(wanted=not json) as listen,
+    ):
+        coverage = read_coverage(settings, store, clock, days=days, on_progress=listen)
+    if json:
+        print_json(coverage)
+        return 0
+    out = console()
+    for style, line in _lines(coverage):
+        out.print(plain(line), style=style, markup=False)
+    return 0
+
+
+def _lines(found: Coverage) -> Iterator[Line]:
+    states = ", ".join(f"{count:,} {state.replace('_', ' ')}" for state, count in found.states.items())
+    yield None, f"sessions      since {moment(found.since)}: {states or 'none'}"
+    if found.not_looked_at:
+        rules = ", ".join(f"{count:,} by the rule `{rule}`" for rule, count in found.not_looked_at.items())
+        yield None, f"              not looked at: {rules}"
+    if found.threads:
+        yield "bold", f"of {many(found.threads, 'session')}          in what was extracted    in the folder"
+        yield None, f"  words       {_share(found.amounts.words)}"
+        yield None, f"  failures    {_share(found.amounts.failures)}"
+        yield None, f"  files       {_share(found.amounts.files)}"
+    for label, parts in (("agent", found.agents), ("project", found.projects)):
+        for part in parts[:_PARTS_TOLD] if len(parts) > 1 else ():
+            yield None, f"{label:<13} {part.name}: {many(part.threads, 'session')}, {_short(part.amounts)}"
+        if len(parts) > _PARTS_TOLD:
+            yield None, f"              and {len(parts) - _PARTS_TOLD:,} more"
+    yield from _lost(found)
+    for worst in found.worst:
+        yield "yellow", f"lacks most    {_worst(worst)}"
+    if found.worst:
+        yield None, "              `stillroom explain THREAD` tells what became of one"
+
+
+def _lost(found: Coverage) -> Iterator[Line]:
+    lost = found.lost
+    parts = [f"{many(lost.long_lines, 'long line')} ({size(lost.cut_bytes)} cut out)"] if lost.long_lines else []
+    parts += [many(lost.bad_lines, "broken line")] if lost.bad_lines else []
+    parts += [f"{many(lost.unreadable, 'session')} that can't be read"] if lost.unreadable else []
+    if lost.shortened:
+        parts.append(
+            f"{many(len(lost.shortened), 'session')} that did not fit the model ({', '.join(lost.shortened[:3])})"
+        )
+    yield ("yellow" if parts else None), f"lost to cuts  {', '.join(parts) or 'nothing'}"
+
+
+def _share(count: Count) -> str:
+    if not count.total:
+        return "none"
+    return f"{_of(count.extracted, count.total):<24} {_of(count.folder, count.total)}"
+
+
+def _of(some: int, total: int) -> str:
+    return f"{some:,} of {total:,} ({some / total:.0%})"
+
+
+def _short(amounts: Amounts) -> str:
+    named = (("words", amounts.words), ("failures", amounts.failures), ("files", amounts.files))
+    shares = (f"{count.folder / count.total:.0%} of {count.total:,} {name}" for name, count in named if count.total)
+    return f"the folder has {', '.join(shares)}" if any(count.total for _, count in named) else "nothing to remember"
+
+
+def _worst(worst: Worst) -> str:
+    title = " ".join(worst.title.split())[:_TITLE_CHARS]
+    rule = f" ({worst.rule})" if worst.rule and worst.state not in ("extracted", "no_output") else ""
+    words = worst.amounts.words
+    return (
+        f"{worst.thread_id}  {worst.agent} in {worst.project}: {worst.state.replace('_', ' ')}{rule}, "
+        f"{words.total - max(words.extracted, words.folder):,} of {words.total:,} words nowhere  {title}"
+    )
