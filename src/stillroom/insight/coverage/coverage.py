@@ -162,7 +162,7 @@ class _Counter:
         """Raises `RolloutError`."""
         thread = standing.thread
         at, text = self._outputs.get(thread.thread_id, (0, ""))
-        key = (standing.size_bytes, thread.updated_at_ms, at, self._version)
+        key = (standing.size_bytes or 0, thread.updated_at_ms, at, self._version)
         known = self._known.get(thread.thread_id)
         if known is not None and known.key == key:
             return known
