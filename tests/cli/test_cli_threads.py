@@ -86,6 +86,8 @@ def test_the_list_is_narrowed_by_agent_folder_and_number(home: Path, capsys: pyt
     assert len(threads(capsys, "--cwd", "/home/dev")["threads"]) == 3
     assert threads(capsys, "--cwd", "/home/dev/pro")["threads"] == []
     assert threads(capsys, "--agent", "claude-code")["threads"] == []
+    assert run_command(["threads", "--agent", "claude-code", "--no-scan"]) == 0
+    assert capsys.readouterr().err == "no such session is known; `stillroom threads` shows all\n"
     some = threads(capsys, "--max", "1", "--no-scan")
     assert (len(some["threads"]), some["left_out"]) == (1, 2)
     assert run_command(["threads", "--max", "1"]) == 0

@@ -132,7 +132,10 @@ def threads_command(
     if json:
         print_json(ThreadList(threads=rows, left_out=left_out, broken=report.broken))
     else:
-        _print(rows, left_out, report.broken)
+        for row in rows:
+            for line in _lines(row):
+                print_data(plain(line))
+        print_lines(_beside(rows, left_out, report.broken, narrowed=agent is not None or cwd is not None))
     return 0
 
 
@@ -182,17 +185,12 @@ def _row(standing: Standing) -> ThreadRow:
     )
 
 
-def _print(rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken]) -> None:
-    """Three lines a thread: what it is, where it ran, what becomes of it."""
-    for row in rows:
-        for line in _lines(row):
-            print_data(plain(line))
-    print_lines(_beside(rows, left_out, broken))
-
-
-def _beside(rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken]) -> Iterator[tuple[str, str]]:
-    if not rows:
-        yield "yellow", "no session is known"
+def _beside(
+    rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken], *, narrowed: bool
+) -> Iterator[tuple[str, str]]:
+    if not rows and not left_out:
+        none = "no such session is known; `stillroom threads` shows all" if narrowed else "no session is known"
+        yield "yellow", none
     if left_out:
         yield "yellow", f"and {left_out:,} more; `--max` shows them"
     for file in broken[:_BROKEN_TOLD]:
@@ -203,6 +201,7 @@ def _beside(rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken]) 
 
 
 def _lines(row: ThreadRow) -> Iterator[str]:
+    """Three: what it is, where it ran, what becomes of it."""
     yield f"{row.thread_id}  {row.agent} {row.version or '-'}  {_amounts(row)}  {_titled(row)}".rstrip()
     yield "    " + "  ".join(_place(row))
     yield f"    {row.state.replace('_', ' ')}: {row.why}" + (f" ({row.remedy})" if row.remedy else "")
