@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stillroom.offline import cues
-from stillroom.offline.session import commands, draft, failures, files, findings, hearing, outcome, tasks
+from stillroom.offline.session import commands, draft, failures, files, findings, hearing, outcome, stance, tasks
 from stillroom.offline.session.draft import TaskNotes
 from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.slug import slug_of
@@ -56,7 +56,7 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
                 undone=[
                     _attempt(turn, turns[heard.undone[turn.number]].text, found.setbacks[turn.number])
                     for turn in task.turns
-                    if turn.number in heard.undone
+                    if turn.number in heard.undone and not stance.complains_only(turns[heard.undone[turn.number]])
                 ],
                 open=[s for s in found.open if s.turn in own][:MAX_FINDINGS],
                 done=[s for s in found.done if s.turn in own],

@@ -72,7 +72,7 @@ def find(turns: list[Turn], heard: Heard) -> Found:
     return Found(
         said=tuple(said),
         facts=tuple(_distinct(sorted(facts, key=lambda f: (-f.score, f.turn, f.step)))),
-        disproved=tuple(_distinct([d for d in disproved if not _turned_down(d, heard)])),
+        disproved=tuple(_distinct([d for d in disproved if _says_of_what(d) and not _turned_down(d, heard)])),
         open=tuple(_distinct([s for s in said if s.tone == "unfinished" and s.turn == last])),
         done=tuple(_distinct(done)),
         setbacks=setbacks,
@@ -115,6 +115,11 @@ def _takes_up(disproof: Statement, said: list[Statement]) -> bool:
         and (words.weight(s.content & disproof.content) >= 1 or (s.guess and s.turn == disproof.turn))
         for s in said
     )
+
+
+def _says_of_what(disproof: Statement) -> bool:
+    """Whether a disproof can be understood alone ("no change" can't)."""
+    return words.weight(disproof.content) >= 2 or bool(words.identifiers(disproof.text))
 
 
 class _Evidence:

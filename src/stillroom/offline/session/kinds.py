@@ -21,6 +21,15 @@ _EITHER_WAY = late(
     r"([要能会會好行该該想用是])不\1|可不可以|有没有|有沒有|(?:까요|나요|인가요|(?:です|ます|ません|でしょう)か)(?=[\s、,]|$)"
 )
 """Asks by offering both ("要不要")."""
+_ASKS_FIRST = late(
+    r"(?:\W*(?:h+m+|so|ok|and|btw|wait|oh|um|ähm?|a ver|bueno)\b)?\W*"
+    r"(?:what (?:was|is the (?:name|difference|point|reason|status|deal)|were)|who(?:'s| is| was| wrote| did| the)"
+    r"|where (?:is|was|did|do|does)|how (?:do|does|did|can|much|many|long|come)|why (?:is|was|do|does|did|are|were|would)"
+    r"|when (?:was|did|will)|which (?:one )?(?:is|was)|wer (?:ist|war|hat)|wo (?:ist|war|sind)|wie (?:war|hieß|heißt)"
+    r"|cómo se (?:llama|llamaba)|quién (?:es|era|ha)|dónde (?:está|estaba)|comment s'appel\w+|qui a)\b",
+    re.IGNORECASE,
+)
+"""Begins a question that people type without its mark."""
 _TAG = late(
     r",\s?(?:right|huh|eh|innit|nicht wahr|oder|gell|verdad|n'est-ce pas|né|да|правда)\W*$|[，、,]\s?(?:对吧|是吧)\W*$"
     r"|(?:でしょ|だよね|그렇지|맞지)\W*$",
@@ -174,6 +183,8 @@ def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
     if sentence.rstrip("\"'）)」 ").endswith(("?", "？")) or _TAG.search(sentence):
         return True
     if sentence.rstrip("。. ").endswith(_ASKING) or _EITHER_WAY.search(sentence):
+        return True
+    if _ASKS_FIRST.match(sentence):
         return True
     return (
         "?" not in sentence

@@ -11,11 +11,16 @@ from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.hearing import Heard
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.text import words
+from stillroom.offline.text import mentions, words
+from stillroom.offline.text.pattern import late
 from stillroom.rollouts.events import Ran
 
 _TURNS_APART = 3
 """A fix that comes later than this after its explanation is not tied to it."""
+_READING = late(r"(?<![\w./-])\d+(?:[.,]\d+)?")
+"""A number by itself: what was measured on the day."""
+_SAYS_SOMETHING = 1.0
+"""A clause of a symptom tells something from this on (in words)."""
 _TELLING = 2
 """What is said without a fault having been reported explains something from this score on."""
 
@@ -38,9 +43,9 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         if not edits:
             # The fix may come a message or two later, when the user has said go.
             explaining = _explaining(turn, here, symptom) if turn.number not in heard.contradicted else []
-            if explaining:
+            symptom = symptom or (_fullest(turn) if explaining else "")
+            if explaining and symptom:
                 carried = explaining
-                symptom = symptom or _fullest(turn)
             continue
         before = [s for s in here if s.step < edits[-1] and s.tone != "hypothesis"]
         near = [s for s in carried if turn.number - s.turn <= _TURNS_APART]
@@ -54,9 +59,12 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
 
 
 def _symptom(turn: Turn) -> str:
-    """The sentence that tells of a fault, or asks to have one found."""
-    told = next((s for s in turn.sentences if cues.has("problem", s, turn.spoken)), "")
-    return told or (_first(turn) if cues.has("repair", turn.text[:600], turn.spoken) else "")
+    """The sentence that tells of a fault, or asks to have one found; what it quotes tells of none."""
+    own = _own(turn)
+    for kind in ("problem", "repair"):
+        if told := next((s for s in own if cues.has(kind, s, turn.spoken)), ""):
+            return told
+    return ""
 
 
 def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Statement]:
@@ -87,17 +95,24 @@ def _failure(turn: Turn, symptom: str, causes: Sequence[Statement], edits: Seque
     )
 
 
+def _own(turn: Turn) -> list[str]:
+    """What the user says, quotations cut down to their marks, and nothing that only announces."""
+    said = map(mentions.without, turn.sentences)
+    return [s for s in said if words.weight(words.content(s)) > 0 and not s.endswith((":", "："))]
+
+
 def _first(turn: Turn) -> str:
-    return turn.sentences[0] if turn.sentences else ""
+    return next(iter(_own(turn)), "")
 
 
 def _fullest(turn: Turn) -> str:
-    return max(turn.sentences[:3], key=lambda s: words.weight(words.content(s)), default="")
+    return max(_own(turn)[:3], key=lambda s: words.weight(words.content(s)), default="")
 
 
 def _lasting_part(symptom: str, spoken: tuple[str, ...]) -> str:
-    """A symptom without the clauses that are true only now."""
+    """A symptom without the clauses that are true only now; of one that is all of today, what is wrong."""
     clauses = re.split(r"(?<=[,;，；、])\s*", symptom)
-    return "".join(
-        c if c.endswith(("，", "；", "、")) else c + " " for c in clauses if not cues.has("perishable", c, spoken)
-    ).strip(" ,;，；、")
+    lasting = [c for c in clauses if not cues.has("perishable", c, spoken)]
+    if not any(words.weight(words.content(c)) >= _SAYS_SOMETHING for c in lasting):
+        lasting = [c for c in clauses if cues.has("problem", c, spoken) and not _READING.search(c)][:1]
+    return "".join(c if c.endswith(("，", "；", "、")) else c + " " for c in lasting).strip(" ,;，；、")

@@ -28,3 +28,8 @@ def takes_back(turn: Turn) -> bool:
         and words.weight(words.content(s)) <= 12
         for s in turn.sentences[:3]
     )
+
+
+def complains_only(turn: Turn) -> bool:
+    """Whether the user says that it still fails: what is taken out then is the assistant's own guess."""
+    return cues.has("broken", turn.text[:300], turn.spoken) and not takes_back(turn)

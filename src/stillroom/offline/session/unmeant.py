@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from stillroom.offline import cues
 from stillroom.offline.session import kinds
-from stillroom.offline.text import words
+from stillroom.offline.text import mentions, words
 from stillroom.offline.text.pattern import late
 
 _IDLE = ("idle", "hearsay", "hedge", "bygone")
@@ -63,3 +64,8 @@ def only_asks(sentence: str, spoken: tuple[str, ...]) -> bool:
     return (
         sentence.endswith(("?", "？")) and kinds.own_weight(sentence, spoken) <= 1 and not words.identifiers(sentence)
     )
+
+
+def only_announces(sentence: str, rest: Sequence[str]) -> bool:
+    """Whether a sentence ends with a colon, and what it announces was handed on or is a quotation."""
+    return sentence.endswith((":", "：")) and not (rest and words.content(mentions.without(rest[0])))

@@ -48,6 +48,8 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
             continue
         if number + 1 < len(message) and unmeant.only_asks(message[number + 1], spoken):
             continue  # "my prof says never to clone. true?"
+        if unmeant.only_announces(sentence, message[number + 1 :]):
+            continue
         near_passing = any(passing[max(0, number - 1) : number + 2])
         if number == 0 and first and before is not None and not near_passing:
             taken = agreements.agreement(turn, before)
