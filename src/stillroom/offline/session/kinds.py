@@ -24,7 +24,8 @@ _EITHER_WAY = late(
 _ASKS_FIRST = late(
     r"(?:\W*(?:h+m+|so|ok|and|btw|wait|oh|um|ähm?|a ver|bueno)\b)?\W*"
     r"(?:what (?:was|is the (?:name|difference|point|reason|status|deal)|were)|who(?:'s| is| was| wrote| did| the)"
-    r"|where (?:is|was|did|do|does)|how (?:do|does|did|can|much|many|long|come)|why (?:is|was|do|does|did|are|were|would)"
+    r"|where (?:is|was|did|do|does)|how (?:do|does|did|can|much|many|long|come)"
+    r"|why (?:is|was|do|does|did|are|were|would)"
     r"|when (?:was|did|will)|which (?:one )?(?:is|was)|wer (?:ist|war|hat)|wo (?:ist|war|sind)|wie (?:war|hieß|heißt)"
     r"|cómo se (?:llama|llamaba)|quién (?:es|era|ha)|dónde (?:está|estaba)|comment s'appel\w+|qui a)\b",
     re.IGNORECASE,
