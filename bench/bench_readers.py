@@ -173,7 +173,9 @@ def more_lines(path: Path, size: int) -> int:
         middles = repeated([json.loads(line) for line in lines[1:-1] if line.strip()], size)
         texts = [json.dumps(each, separators=(",", ":")) + "\n" for middle in middles for each in middle]
     else:
-        middles = [lines[1:-1]] * (size // len("".join(lines)))
+        talk = [line for line in lines[1:-1] if not line.startswith("# aider chat started")]
+        heading = next(line for line in lines if line not in talk and line.startswith("#"))
+        lines[0], middles = heading, [talk] * (size // len("".join(talk)))
         texts = [each for middle in middles for each in middle]
     path.write_text("".join([lines[0], *texts, lines[-1]]), encoding="utf-8")
     return len(middles)

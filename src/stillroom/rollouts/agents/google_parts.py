@@ -29,8 +29,10 @@ _QUESTIONS = frozenset({"ask_user", "ask_user_question"})
 _BEFORE = re.compile(r"(?s:Command: .{0,20000}?\nDirectory: [^\n]{0,4096}\n)?Output: ")
 _AFTER = re.compile(
     r"(?:\nError: (?P<error>[^\n]*))?(?:\nExit Code: (?P<code>-?\d{1,10}|\(none\)))?(?:\nSignal: (?P<signal>[^\n]*))?"
-    r"(?:\nBackground PIDs: [^\n]*)?(?:\nProcess Group PGID: [^\n]*)?\s*\Z"
+    r"(?:\nBackground PIDs: [^\n]*)?(?:\nProcess Group PGID: [^\n]*)?\Z"
 )
+# Where one may begin. To look for all of them at every letter takes longer than all else that is done with a result.
+_FIELD = re.compile(r"\n(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): ")
 # The fields behind an output are no longer than this.
 _FIELDS_CHARS = 2000
 _WRAPPED = re.compile(r"\A\s*<untrusted_context>\n(.*)\n</untrusted_context>\s*\Z", re.DOTALL)
@@ -137,10 +139,11 @@ def read_shell(text: str) -> Shell:
     before = _BEFORE.match(text)
     if before is None:
         return Shell(text, None, broken=False)
-    at = max(len(text) - _FIELDS_CHARS, before.end() - 1)
-    after = _AFTER.search(text, at)
+    end = max(len(text.rstrip()), before.end())
+    fields = _FIELD.finditer(text, max(end - _FIELDS_CHARS, before.end() - 1), end)
+    after = next(filter(None, (_AFTER.match(text, field.start(), end) for field in fields)), None)
     if after is None:
-        return Shell(text[before.end() :], None, broken=False)
+        return Shell(text[before.end() : end], None, broken=False)
     code = after["code"]
     broken = after["signal"] not in _NOTHING or after["error"] not in _NOTHING
     return Shell(
