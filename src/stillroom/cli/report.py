@@ -137,6 +137,8 @@ def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
         yield None, f"              {report.read.long_lines:,} long lines cut by {report.read.cut_bytes:,} bytes"
     if report.capped:
         yield "yellow", f"              {report.capped:,} left to a later pass: no more may be spent"
+    if report.busy:
+        yield "yellow", f"              {report.busy:,} left to the next pass: their clients are writing to them"
     failures = Counter(outcome.reason for outcome in report.outcomes if isinstance(outcome, ThreadFailed))
     for reason, count in failures.most_common(_FAILURES_TOLD):
         yield "red", f"              {count:,} failed: {reason}"

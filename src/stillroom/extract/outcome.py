@@ -71,6 +71,13 @@ class Capped(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag
     reason: str
 
 
+class Busy(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="busy"):
+    """Its client was writing where the session stands: handed back with all its retries, for the next pass."""
+
+    thread_id: str
+    reason: str  #: redacted
+
+
 class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="skipped"):
     """The session itself says that it must not be remembered."""
 
@@ -78,7 +85,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", ta
     reason: str
 
 
-ThreadOutcome = WithOutput | NoOutput | Failed | LostLease | Skipped | Capped
+ThreadOutcome = WithOutput | NoOutput | Failed | LostLease | Skipped | Capped | Busy
 
 
 class Phase1Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +100,8 @@ class Phase1Report(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
     #: Left to a later pass, because this one, or today's, may spend nothing more.
     capped: int = 0
+    #: Left to the next pass, because their clients were writing where they stand.
+    busy: int = 0
     #: Of the calls whose answers were used; the spending table has all calls. None: no model was called.
     usage: Usage | None = None
     read: ReadTotals = ReadTotals()
@@ -114,6 +123,7 @@ def make_report(outcomes: Sequence[ThreadOutcome], *, engine: str, duration_ms: 
         lost_lease=_count(outcomes, LostLease),
         skipped=_count(outcomes, Skipped),
         capped=_count(outcomes, Capped),
+        busy=_count(outcomes, Busy),
         usage=add_usages([outcome.usage for outcome in done if outcome.usage is not None]),
         read=sum((outcome.read for outcome in done), ReadTotals()),
         duration_ms=duration_ms,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from errno import EBUSY
 from typing import assert_never
 
 import msgspec
@@ -12,7 +13,7 @@ from stillroom.config import Settings
 from stillroom.errors import ModelError, RolloutError, SpendingCapped, StillroomError
 from stillroom.extract.engine import Engine, Extracted, Opened, redactor
 from stillroom.extract.leases import Leases
-from stillroom.extract.outcome import Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
+from stillroom.extract.outcome import Busy, Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
 from stillroom.extract.reading import thread_read
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
@@ -29,7 +30,12 @@ async def extract_thread(
         return await _extract(claim, store=store, engine=engine, leases=leases)
     except SpendingCapped as capped:
         return await hand_back(claim, str(capped), store=store, leases=leases)
-    except (RolloutError, ModelError) as error:
+    except RolloutError as error:
+        reason = str(error)
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno == EBUSY:
+            await _release(claim, store=store, leases=leases)
+            return Busy(thread_id=claim.thread_id, reason=redactor(settings)(reason))
+    except ModelError as error:
         reason = str(error)
     except StillroomError as error:
         reason = f"{type(error).__name__}: {error}"
@@ -40,13 +46,18 @@ async def extract_thread(
 
 
 async def hand_back(claim: Stage1Claim, reason: str, *, store: Store, leases: Leases) -> Capped:
-    """Leave the thread to a later pass, as if it had not been claimed."""
+    """Leave the thread to a later pass, because nothing more may be spent in this one."""
+    await _release(claim, store=store, leases=leases)
+    return Capped(thread_id=claim.thread_id, reason=reason)
+
+
+async def _release(claim: Stage1Claim, *, store: Store, leases: Leases) -> None:
+    """As if it had not been claimed."""
     try:
         await asyncio.to_thread(store.release_stage1, claim)
     except StillroomError as error:
         _log.warning("thread %s could not be handed back: %s", claim.thread_id, error)
     leases.done(claim)
-    return Capped(thread_id=claim.thread_id, reason=reason)
 
 
 async def _extract(claim: Stage1Claim, *, store: Store, engine: Engine, leases: Leases) -> ThreadOutcome:

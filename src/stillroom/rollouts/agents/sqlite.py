@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from errno import EBUSY, EIO
 from pathlib import Path
 
 # A client that writes holds the lock for milliseconds.
@@ -32,7 +33,15 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         except UnicodeDecodeError as error:  # of a message of SQLite's about a damaged schema
             raise sqlite3.DatabaseError("it is damaged") from error
     if alone and (_is_in_use(path) or _looks(path) != before):
-        raise sqlite3.OperationalError("it was written to while it was read")
+        changed = sqlite3.OperationalError("it was written to while it was read")
+        changed.sqlite_errorcode = sqlite3.SQLITE_BUSY
+        raise changed
+
+
+def as_os_error(error: sqlite3.Error) -> OSError:
+    """The same for who reads files: `EBUSY` where a client writes just now, and a later look finds it at rest."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without what it says beyond the kind
+    return OSError(EBUSY if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else EIO, str(error))
 
 
 def columns(db: sqlite3.Connection, table: str) -> frozenset[str]:

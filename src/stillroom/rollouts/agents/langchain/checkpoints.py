@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
-from errno import EIO
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -22,7 +21,7 @@ from stillroom.rollouts.agents.chunks import enclosed
 from stillroom.rollouts.agents.langchain.msgpack import MalformedError, Walker
 from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.rows import Row
-from stillroom.rollouts.agents.sqlite import columns, opened
+from stillroom.rollouts.agents.sqlite import as_os_error, columns, opened
 from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp
 
@@ -121,7 +120,7 @@ def lines(path: Path, session: str, *, max_line_bytes: int, reading: Reading = R
                     left = each.name not in alive and item is not None and hash(_key(item)) not in kept
                     yield from enclosed("item", [_encoded(item)], Stored(number=number, left=left, cut=cut))
     except sqlite3.Error as error:
-        raise OSError(EIO, str(error)) from error
+        raise as_os_error(error) from error
 
 
 def _chosen(checkpoints: list[_Checkpoint]) -> tuple[list[_Checkpoint], set[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Generator, Set
-from errno import EIO
 from pathlib import Path
 
 import msgspec
@@ -12,7 +11,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.chunks import enclosed
 from stillroom.rollouts.agents.rows import Row
-from stillroom.rollouts.agents.sqlite import columns, opened, pieces, quoted
+from stillroom.rollouts.agents.sqlite import as_os_error, columns, opened, pieces, quoted
 from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp
 
@@ -78,7 +77,7 @@ def lines(path: Path, session: str, *, reading: Reading = READING) -> Generator[
                     data = pieces(db, table, "message_data", rowid, reading.chunk_bytes)
                     yield from enclosed("item", data, Stored(at=_time(at), left=rowid in left))
     except sqlite3.Error as error:
-        raise OSError(EIO, str(error)) from error
+        raise as_os_error(error) from error
 
 
 def _tables(db: sqlite3.Connection) -> list[str]:

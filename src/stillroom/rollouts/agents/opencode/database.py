@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
-from errno import EIO, ENOENT
+from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from stillroom.rollouts.agents.opencode.session import (
     is_undone,
     message_of,
 )
-from stillroom.rollouts.agents.sqlite import columns, opened, pieces
+from stillroom.rollouts.agents.sqlite import as_os_error, columns, opened, pieces
 from stillroom.thread import FileStamp
 
 _SESSION = {
@@ -84,7 +84,7 @@ def session(path: Path, session_id: str) -> Session:
         with opened(path) as db:
             found = next(_sessions(db, session_id), None)
     except sqlite3.Error as error:
-        raise OSError(EIO, str(error)) from error
+        raise as_os_error(error) from error
     if found is None:
         raise OSError(ENOENT, "the session is gone")
     return found
@@ -99,7 +99,7 @@ def lines(path: Path, session: Session, *, reading: Reading = READING) -> Genera
             if columns(db, "session_message"):
                 yield from _v2(db, session, reading.chunk_bytes)
     except sqlite3.Error as error:
-        raise OSError(EIO, str(error)) from error
+        raise as_os_error(error) from error
 
 
 def _sessions(db: sqlite3.Connection, session_id: str | None = None) -> Iterator[Session]:
