@@ -103,7 +103,7 @@ def test_rejected_the_same_sessions_are_not_made_into_the_same_again(
 ) -> None:
     house.run(max_threads=3)
     assert house.review("--reject", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"held": None, "accepted": None, "rejected": True}
+    assert json.loads(capsys.readouterr().out) == {"held": None, "withheld": [], "accepted": None, "rejected": True}
     assert house.run(hours=8, max_threads=0) == Skipped(status="skipped_rejected")
     assert "MEMORY.md" not in house.files()
     assert isinstance(house.run(hours=8), HeldForReview)  # there is more to learn now

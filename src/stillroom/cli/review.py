@@ -19,11 +19,16 @@ from stillroom.errors import ConfigError
 from stillroom.reviewing.deciding import Accepted, accept, edit, reject
 from stillroom.reviewing.showing import HeldReview, held_review
 from stillroom.store import Store
+from stillroom.store.records import Withheld
 from stillroom.undoing.alone import alone
+
+_SOURCES = {"file": "a file", "tool": "a tool", "web": "the web", "none": "the model"}
 
 
 class _Answer(msgspec.Struct, frozen=True):
     held: HeldReview | None
+    #: Lines that stay out of the memory because only a tool or the web said them.
+    withheld: tuple[Withheld, ...] = ()
     accepted: Accepted | None = None
     rejected: bool = False
 
@@ -35,12 +40,16 @@ def review_command(
     accept_it: Annotated[bool, Parameter(name="--accept", negative="")] = False,
     reject_it: Annotated[bool, Parameter(name="--reject", negative="")] = False,
     edit_it: Annotated[bool, Parameter(name="--edit", negative="")] = False,
+    trust: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Show what a consolidation made and what holds it back, or decide about it.
 
     With `review = "warnings"` or `"always"` under `[memories]` such a result waits here instead of coming into the
     memory folder. Until you decide, nothing is consolidated and nothing spent on it; sessions are still extracted.
+
+    Lines that only a tool or the web said stay out of the memory, whatever the settings are. They are listed too, and
+    `--trust` lets one in.
 
     ```
     stillroom review
@@ -59,11 +68,13 @@ def review_command(
         Throw it away. The same sessions are not consolidated again until something about them changes.
     edit_it
         Open its changed files in `$VISUAL` or `$EDITOR`, then judge it again.
+    trust
+        The name of a line that stays out: let it in. The next consolidation has it.
     json
-        Print `{held, accepted, rejected}` as JSON.
+        Print `{held, withheld, accepted, rejected}` as JSON.
     """
-    if accept_it + reject_it + edit_it > 1:
-        raise ConfigError("only one of `--accept`, `--reject` and `--edit` can be had")
+    if accept_it + reject_it + edit_it + (trust is not None) > 1:
+        raise ConfigError("only one of `--accept`, `--reject`, `--edit` and `--trust` can be had")
     settings = load_settings(home=home, root=root)
     accepted = None
     if accept_it:
@@ -74,7 +85,7 @@ def review_command(
             reject(settings)
     elif edit_it:
         edit(settings, _open_editor)
-    answer = _Answer(held_review(settings), accepted, reject_it)
+    answer = _Answer(held_review(settings), _withheld(settings, trust), accepted, reject_it)
     print_json(answer) if json else _tell(answer)
     return 0
 
@@ -83,6 +94,25 @@ def _accept(settings: Settings) -> Accepted:
     clock = SystemClock()
     with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
         return accept(settings, store, clock)
+
+
+def _withheld(settings: Settings, trust: str | None) -> tuple[Withheld, ...]:
+    """The lines that stay out, after one was let in. Raises `ConfigError` for a name that none has."""
+    if not settings.database.is_file() and trust is None:
+        return ()
+    memories = settings.memories
+    with Store.open(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
+        for _ in range(2):
+            found = store.select_inputs(
+                limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
+            ).withheld
+            if trust is None:
+                return found
+            if not any(each.line.line_id == trust for each in found):
+                raise ConfigError(f"no line that stays out is named `{trust}`", hint="`stillroom review` lists them")
+            store.trust_line(trust)
+            trust = None
+    return found
 
 
 def _open_editor(files: list[Path]) -> None:
@@ -113,9 +143,15 @@ def _tell(answer: _Answer) -> None:
     if answer.rejected:
         say("rejected: the same sessions are not consolidated again until something about them changes", "green")
         return
+    for each in answer.withheld:
+        order = ", an instruction" if each.line.instruction else ""
+        say(f"out      {each.line.line_id}  {each.line.text}", "yellow")
+        say(f"         only {_SOURCES[each.line.lane]} says so{order}; session {each.thread_id} in {each.cwd}")
+    if answer.withheld:
+        say("--trust NAME lets a line in")
     found = answer.held
     if found is None:
-        say("nothing waits for you")
+        say("no result waits for you")
         return
     moment = datetime.fromtimestamp(found.at).astimezone().strftime("%Y-%m-%d %H:%M")
     say(f"held     since {moment}, made of {many(found.inputs, 'memory', 'memories')} by {found.engine}", "bold")

@@ -9,16 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stillroom.clock import Clock
-from stillroom.config import Settings
+from stillroom.config import OFFLINE, Settings
 from stillroom.consolidate.engine import Check, Consolidator, ConsolidatorStopped, open_consolidator
 from stillroom.consolidate.outcome import Failed, FailureStatus
 from stillroom.errors import InvalidArtifacts, MemoriesFound, StillroomError, StoreError
+from stillroom.lanes import Quarantined
 from stillroom.models import Allowance
 from stillroom.release import VERSION
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
 from stillroom.workspace import artifacts, extensions, held
+from stillroom.workspace.evidence import check_evidence
 from stillroom.workspace.history import History
 from stillroom.workspace.layout import HANDBOOK, SUMMARY, has_artifacts, prepare_folder
 from stillroom.workspace.publish import Checkpoint, PublishReport
@@ -92,6 +94,8 @@ class Job:
         self.doubts_history = False
         self.history = History(settings.history, limits=self.limits)
         self.consolidator: Consolidator | None = None
+        #: Lines of the selection's outputs that may not come into the folder.
+        self.withheld: list[Quarantined] = []
 
     @contextmanager
     def step(self, status: FailureStatus) -> Iterator[None]:
@@ -131,9 +135,11 @@ class Job:
 
     def select(self) -> Selection:
         memories = self.settings.memories
-        return self.store.select_inputs(
+        selection = self.store.select_inputs(
             limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
         )
+        self.withheld = [each.line for each in selection.withheld]
+        return selection
 
     def is_up_to_date(self, selection: Selection) -> bool:
         """Whether the folder is its baseline, holds the selection, and is valid: seen without making a copy."""
@@ -172,6 +178,7 @@ class Job:
 
         def check(folder: Path) -> list[str]:
             findings = check_artifacts(folder, before=before, limits=self.limits)
+            findings += self._check_evidence(staging, folder)
             return [str(finding) for finding in findings if finding.fatal]
 
         return check
@@ -184,9 +191,22 @@ class Job:
         before, limits = staging.before(), self.limits
         findings = scrub(staging.path, before=before, limits=limits, style=self.settings.memories.redaction)
         findings += check_artifacts(staging.path, before=before, limits=limits)
+        findings += self._check_evidence(staging, staging.path)
         asked = _FOR_A_PERSON if self.settings.memories.review != "never" else frozenset[str]()
         refuse(finding for finding in findings if finding.rule not in asked)
         return [finding for finding in findings if not finding.fatal or finding.rule in asked]
+
+    def _check_evidence(self, staging: Staging, folder: Path) -> list[Finding]:
+        # Rules copy lines of their inputs, and those are without what is withheld.
+        if self.consolidator is None or self.consolidator.engine == OFFLINE:
+            return []
+        return check_evidence(
+            folder,
+            shown_files={path: content.data for path, content in staging.shown_files().items()},
+            seen=staging.seen,
+            withheld=self.withheld,
+            limits=self.limits,
+        )
 
     def was_rejected(self, staging: Staging) -> bool:
         return held.was_rejected(self.settings.review, self._digest(staging))

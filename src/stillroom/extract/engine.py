@@ -26,6 +26,7 @@ from stillroom.models import (
     open_structured,
 )
 from stillroom.rollouts.redact import redact as redact_text
+from stillroom.rollouts.witness import Witness
 from stillroom.spending import Usage
 from stillroom.store import Store
 from stillroom.store.records import Stage1Draft
@@ -163,7 +164,8 @@ class ModelEngine:
             sent = -(-text.rendered.kept_bytes // _BYTES_PER_TOKEN)
             text = await asyncio.to_thread(self._read, thread, max(1, min(self._token_limit(), sent) // 2))
             reply = await self._ask(thread, text)
-        return Extracted(draft=self._draft(reply), read=text.read, usage=reply.usage, cut=text.rendered.cut)
+        draft = await asyncio.to_thread(self._draft, thread, reply)
+        return Extracted(draft=draft, read=text.read, usage=reply.usage, cut=text.rendered.cut)
 
     async def aclose(self) -> None:
         """Close the connections, and keep what the provider said of its limits for the guard of the next pass."""
@@ -208,7 +210,8 @@ class ModelEngine:
             )
         )
 
-    def _draft(self, reply: StructuredReply) -> Stage1Draft | None:
+    def _draft(self, thread: Thread, reply: StructuredReply) -> Stage1Draft | None:
+        """The answer, each line with who in the session supports it. Blocking: it reads the session again."""
         most = self._stage.max_reply_chars
         if len(reply.text) > most:
             raise InvalidReply(f"the answer has {len(reply.text):,} characters, more than {most:,}")
@@ -216,7 +219,23 @@ class ModelEngine:
         draft = Stage1Draft(
             raw_memory=parsed.raw_memory, rollout_summary=parsed.rollout_summary, rollout_slug=parsed.rollout_slug
         )
-        return clean_draft(draft, self._redact)
+        clean = clean_draft(draft, self._redact)
+        return self._witnessed(thread, clean) if clean is not None else None
+
+    def _witnessed(self, thread: Thread, draft: Stage1Draft) -> Stage1Draft:
+        found = read_thread_events(
+            thread,
+            refuse_external=False,
+            stage=self._stage,
+            redact=self._redact,
+            root=self._settings.root,
+        )
+        witness = Witness(found.events)
+        return Stage1Draft(
+            raw_memory=witness.marked(draft.raw_memory, of_model=True),
+            rollout_summary=witness.marked(draft.rollout_summary, of_model=True),
+            rollout_slug=witness.slug(draft.rollout_slug),
+        )
 
 
 def clean_draft(draft: Stage1Draft, redact: Redact) -> Stage1Draft | None:

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from stillroom.lanes import Quarantined
 from stillroom.spending import Usage
 
 
@@ -131,6 +132,14 @@ class ThreadsLeft(msgspec.Struct, frozen=True, kw_only=True):
     not_interactive: int = 0  #: without a person: `exec`, sub-agents, sessions without a word
 
 
+class Withheld(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of an output that stays out of the memory folder."""
+
+    thread_id: str
+    cwd: str
+    line: Quarantined
+
+
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Inputs of phase 2 (spec §4.8, with the union that the seeds describe)."""
 
@@ -139,6 +148,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     #: `selected` and those of the previous selection that may still be remembered, ascending by thread id: the files
     #: on disk. At most twice the limit; when they don't all fit, the lowest ranks of the previous selection go first.
     on_disk: tuple[Stage1Output, ...]
+    #: What was left out of their memories, because only a tool or the web said it.
+    withheld: tuple[Withheld, ...] = ()
 
 
 JobStatus = Literal["pending", "running", "done", "error"]

@@ -22,6 +22,7 @@ from stillroom.store import (
     forgetting,
     leases,
     ledger,
+    quarantine,
     reads,
     stage1,
     standings,
@@ -573,7 +574,13 @@ class Store:
     def select_inputs(self, *, limit: int, max_unused_days: int) -> Selection:
         """What the next consolidation works on."""
         with self._database.read() as db:
-            return consolidation.select(db, limit=limit, max_unused_days=max_unused_days, now=self._clock.now())
+            selection = consolidation.select(db, limit=limit, max_unused_days=max_unused_days, now=self._clock.now())
+            return quarantine.without_quarantined(db, selection)
+
+    def trust_line(self, line_id: str) -> None:
+        """Let a line in that `Selection.withheld` names; the next consolidation has it."""
+        with self._database.write() as db:
+            quarantine.trust(db, line_id, now=self._clock.now())
 
     # Spending, limits, passes
 

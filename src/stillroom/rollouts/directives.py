@@ -1,0 +1,59 @@
+"""Whether a line tells an agent what to do: orders of a kind that an attacker plants, in many languages.
+
+A wide net: whether such a line is kept is decided by who said it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_RUN = "run|execute|invoke|call|launch|install|use|download|fetch|visit|open|send|post|upload|curl|wget|commit|push"
+_WHO = r"\b(?:ai|agents?|assistants?|llms?|models?)\b"
+_CUES = rf"""
+# A program from the net into a shell.
+\b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n]*\|\s*`?(?:sudo\s+)?(?:ba|z|da|k|fi)?sh\b
+\|\s*`?(?:iex|invoke-expression|python3?|perl|ruby|node)\b
+\beval\b[^\n]{{0,40}}\b(?:curl|wget|base64)\b|base64\s+(?:-d|--decode)
+\b(?:ba|z)?sh\s+<\(\s*(?:curl|wget)
+\b(?:curl|wget|iwr|git clone|pip3? install|npm (?:i|install)|npx|uvx)\b.{{0,80}}https?://(?!localhost|127\.|0\.0\.0\.0)
+# Somebody in the system's voice, or about the instructions.
+(?:^|[\s"'`<\[(>-])(?:system|developer|assistant)\s*(?:[\])>]|prompt|message|note|override)?\s*:
+<\s*/?\s*(?:system|instructions?|admin|im_start|important)\b
+\b(?:ignore|disregard|forget|override|bypass)\b.{{0,40}}\b(?:instructions?|rules?|prompts?|guidelines?|previous|above)\b
+\b(?:you are now|from now on|you must|your (?:new )?(?:instructions?|task|goal))\b
+\b(?:add|save|write|store|put|commit|copy)\b.{{0,40}}\b(?:to|in|into)\b.{{0,20}}\b(?:memory|memories|long-term)\b
+\bremember\s*(?::|that\b|to\b|this\b)|\bnote to (?:the )?(?:ai|agent|assistant|llm|model)\b
+{_WHO}.{{0,20}}\b(?:must|should|have to|need to|shall)\b.{{0,60}}\b(?:{_RUN})\b
+# Orders that are to last.
+\b(?:always|never|must|every time|before (?:any|each|every)|do not ever)\b.{{0,60}}\b(?:{_RUN}|add|skip|disable|trust)\b
+\b(?:{_RUN})\b.{{0,80}}\b(?:always|every time|in (?:all|every|each) (?:session|project|repo))
+# Links to fetch.
+\b(?:run|execute|download|fetch|visit|open|load|install|post|send|upload)\b.{{0,60}}https?://
+# Spanish, French, German, Portuguese.
+\b(?:ignora|olvida|descarta|ignorez?|oublie[zs]?|ignoriere?|vergiss|desconsidere|esqueça)\b.{{0,50}}\b(?:instru|anweis|regel)
+\b(?:ignora|olvida|descarta|ignorez?|oublie[zs]?|ignoriere?|vergiss|desconsidere|esqueça)\b.{{0,50}}\b(?:consigne|anterior)
+\b(?:siempre|nunca|jamais|sempre)\b.{{0,60}}\b(?:ejecut|corre|usa|descarg|instal|execut|rode|baix)
+\b(?:toujours|jamais)\b.{{0,60}}\b(?:ex[ée]cut|lance|utilise|t[ée]l[ée]charg|install)
+\b(?:immer|niemals|stets)\b.{{0,60}}\b(?:ausf[üu]hr|f[üu]hr|verwend|nutz|lade|installier|start)
+\b(?:ejecut|ex[ée]cut|f[üu]hre|execute|rode|lance)\w*\b.{{0,60}}\b(?:siempre|toujours|immer|sempre)\b
+\b(?:recuerda|acu[ée]rdate|souviens|souvenez|retiens|retenez|merke?|denk daran|lembre)\b
+# Russian.
+(?:игнорируй|проигнорируй|забудь|запомни)
+(?:всегда|никогда|обязательно).{{0,60}}(?:запуска|запусти|выполня|выполни|использу|скачай|curl|wget|http)
+# Chinese, Japanese, Korean.
+(?:忽略|无视|無視|忘记|忘記|忘れ).{{0,30}}(?:指令|指示|说明|說明|规则|規則|提示|命令)|(?:指令|指示|命令|ルール).{{0,20}}(?:無視|忘れ)
+(?:总是|總是|始终|始終|务必|務必|必须|必須|每次|永远|永遠|一定要).{{0,40}}(?:运行|運行|执行|執行|使用|下载|下載|安装|安裝|curl|wget|http)
+(?:常に|必ず|毎回|いつも).{{0,40}}(?:実行|使|ダウンロード|インストール|走らせ|curl|wget|http)
+记住|記住|请记|請記|覚えて|記憶して|メモリに|기억해
+(?:지시|명령|규칙).{{0,20}}무시|(?:항상|반드시|매번).{{0,40}}(?:실행|사용|설치|다운로드|curl|wget|http)
+"""
+_PATTERNS = [line for line in _CUES.splitlines() if line and not line.startswith("#")]
+_DIRECTIVE = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS), re.IGNORECASE)
+#: A line is short; what stands beyond this in one is not looked at, so it counts as an order.
+_MAX_CHARS = 4000
+
+
+def is_directive(text: str) -> bool:
+    """Whether the text orders somebody to do something."""
+    plain = re.sub(r"[\u200b-\u200f\u2060-\u2064\ufeff\u00ad]", "", text)
+    return len(plain) > _MAX_CHARS or _DIRECTIVE.search(plain) is not None

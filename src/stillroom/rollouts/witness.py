@@ -1,0 +1,181 @@
+"""Who in a session says what: the lane of a line, found by its telling words among the session's events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+from stillroom.lanes import Lane, is_out, marked
+from stillroom.rollouts.directives import is_directive
+from stillroom.rollouts.events import Ran, Said
+
+#: Words of each lane that are kept; a session of a day has a fifth of it.
+_MAX_WORDS = 500_000
+_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|[^\W_]+(?:[_./:@$+\\-]+[^\W_]+)*")
+_QUOTED = re.compile(r"`([^`\n]{2,400})`|“([^”\n]{2,400})”|\"([^\"\n]{2,400})\"")
+_MIN_PLAIN_CHARS = 4
+#: So much of an order must be in a person's words to be theirs, and in a printed text to be its.
+_ORDER_SHARE, _SOURCE_SHARE = 0.8, 0.6
+#: So much of a fact in what the assistant said or ran: it knows what it speaks of, however a tool worded it.
+_VOUCHED_SHARE = 0.25
+_WEB_TOOL = re.compile(r"web|browser|fetch|http|url|crawl|scrape|navigate|page", re.IGNORECASE)
+_WEB_COMMAND = re.compile(r"\b(?:curl|wget|lynx|w3m|httpie|xh|gh|glab|az repos|tea|jira)\b|https?://")
+_FILE_TOOL = re.compile(
+    r"^(?:read|view|cat|open)|read_?(?:file|many|text)|file_?read|view_?file|grep|glob", re.IGNORECASE
+)
+_FILE_COMMAND = re.compile(
+    r"^\s*(?:cd\s+[^&;|]+(?:&&|;)\s*)?(?:cat|bat|sed|head|tail|less|more|rg|grep|ag|nl|awk|git\s+(?:show|diff|grep))\b"
+)
+_CUT = re.compile(r"\[… \d+ characters cut …\]")
+#: How the rules tell of a person's words.
+_TOLD = frozenset(("user", "asked", "corrected", "decided", "said", "agreed", "then", "changed", "they", "otherwise"))
+#: Other people's files that happen to lie in the folder.
+_FOREIGN = re.compile(r"node_modules|site-packages|vendor/|\.venv|\.cargo|/pkg/mod/|dist-packages|third[_-]party|/tmp/")
+
+
+class Witness:
+    """The events of one session. What is asked of it is answered from words, never from meaning."""
+
+    def __init__(self, events: Iterable[Said | Ran]) -> None:
+        self._events = events
+
+    def marked(self, text: str, *, of_model: bool) -> str:
+        """`text` with the lane of each line that is below the assistant's.
+
+        Of what rules took out of a session only orders are looked at: all else is somebody's words or a command's end.
+        """
+
+        def judge(line: str) -> tuple[Lane, bool]:
+            if is_directive(line):
+                return self._of_order(line if of_model else _without_conclusion(line), of_model=of_model), True
+            return (self._of_fact(line) if of_model else "agent"), False
+
+        return marked(text, judge)
+
+    def slug(self, slug: str | None) -> str | None:
+        """The name of a session, unless it is an order of nobody's."""
+        said = (slug or "").replace("-", " ").replace("_", " ")
+        return None if is_directive(said) and is_out(self._of_order(said, of_model=True), True) else slug
+
+    def _of_order(self, line: str, *, of_model: bool) -> Lane:
+        keys = keys_of(line)
+        # Where it leads says more than with which program.
+        keys = frozenset(key for key in keys if "://" in key) or keys
+        if not keys or self._share(keys, "user") >= _ORDER_SHARE:
+            return "user"
+        printed = [(since, lane) for lane in _PRINTED if (since := self._since(keys, lane)) is not None]
+        agent = self._since(keys, "agent")
+        if agent is not None and all(agent <= since for since, _ in printed):
+            # What was cut out of a long output may have said it before.
+            unseen = [lane for lane in _PRINTED if self._cut.get(lane, agent) < agent]
+            return unseen[-1] if unseen else "agent"
+        if printed:
+            return printed[-1][1]
+        # Rules invent nothing: it is the words of whoever said most of it.
+        return "none" if of_model else max((*_PRINTED[::-1], *_SPOKEN[::-1]), key=lambda lane: self._share(keys, lane))
+
+    def _of_fact(self, line: str) -> Lane:
+        keys = keys_of(line)
+        if not keys or any(self._share(keys, lane) >= _VOUCHED_SHARE for lane in _SPOKEN):
+            return "agent"
+        for lane in _PRINTED:
+            if self._share(keys, lane) >= _SOURCE_SHARE:
+                return lane
+        # Only names are missed: a plain sentence may be a summary in other words.
+        names = names_of(line)
+        invented = bool(names) and not any(self._share(names, lane) for lane in (*_SPOKEN, *_PRINTED))
+        return "none" if invented else "agent"
+
+    def _share(self, keys: frozenset[str], lane: Lane) -> float:
+        found = self._first[lane]
+        return sum(key in found for key in keys) / len(keys)
+
+    def _since(self, keys: frozenset[str], lane: Lane) -> int | None:
+        """The event by which this lane had said enough of it; None: never."""
+        found = sorted(at for key in keys if (at := self._first[lane].get(key)) is not None)
+        needed = max(1, -(-len(keys) * 6 // 10))
+        return found[needed - 1] if len(found) >= needed else None
+
+    @cached_property
+    def _cut(self) -> dict[Lane, int]:
+        """For each lane the first event of which a part is missing here."""
+        cut: dict[Lane, int] = {}
+        for at, event in enumerate(self._events):
+            if isinstance(event, Ran) and _CUT.search(event.output):
+                cut.setdefault(_lane_of(event), at)
+        return cut
+
+    @cached_property
+    def _first(self) -> dict[Lane, dict[str, int]]:
+        """For each lane its words, with the event that said each first."""
+        first: dict[Lane, dict[str, int]] = {lane: {} for lane in (*_SPOKEN, *_PRINTED)}
+        begun = False
+        for at, event in enumerate(self._events):
+            begun = begun or isinstance(event, Ran)
+            for lane, text in _texts(event, begun=begun):
+                known = first[lane]
+                if len(known) < _MAX_WORDS:
+                    for word in tokens_of(text):
+                        known.setdefault(word, at)
+        return first
+
+
+_SPOKEN: tuple[Lane, ...] = ("user", "agent")
+_PRINTED: tuple[Lane, ...] = ("file", "tool", "web")  # from more to less trusted
+
+
+def _texts(event: Said | Ran, *, begun: bool) -> Iterable[tuple[Lane, str]]:
+    if isinstance(event, Said):
+        # What a client put in is no person's word. Another agent gives the task at the beginning; what it tells later
+        # it may have read anywhere.
+        from_agent: Lane = "tool" if begun else "agent"
+        lanes: dict[str, Lane] = {"user": "user", "assistant": "agent", "agent": from_agent, "harness": "tool"}
+        yield lanes[event.who], event.text
+        return
+    yield "agent", event.command or event.arguments
+    for edit in event.edits:
+        yield "agent", f"{edit.path}\n{edit.diff}"
+    yield _lane_of(event), event.output
+
+
+def _lane_of(run: Ran) -> Lane:
+    """Where the output of a call comes from."""
+    asked = run.command if run.command is not None else run.arguments
+    if run.command is None and _WEB_TOOL.search(run.tool):
+        return "web"
+    if run.command is not None and _WEB_COMMAND.search(run.command):
+        return "web"
+    reads = _FILE_COMMAND.search(run.command) if run.command is not None else _FILE_TOOL.search(run.tool)
+    return "file" if reads and not _FOREIGN.search(asked) else "tool"
+
+
+def tokens_of(text: str) -> Iterable[str]:
+    """The words of a text, paths and options whole and in their parts."""
+    for token in _TOKEN.findall(text.casefold()):
+        yield token
+        if not token.isalnum():
+            yield from re.findall(r"[^\W_]{2,}", token)
+
+
+def names_of(text: str) -> frozenset[str]:
+    """What stands in code marks, and words that look like paths, options and identifiers."""
+    quoted = " ".join("".join(groups) for groups in _QUOTED.findall(text) if groups[0])
+    found = set(_TOKEN.findall(quoted.casefold()))
+    found |= {token for token in _TOKEN.findall(text.casefold()) if re.search(r"\w[_/.:@$-]\w|\d", token)}
+    return frozenset(token for token in found if len(token) > 1)
+
+
+def keys_of(text: str) -> frozenset[str]:
+    """The telling words: names, else all words of some length."""
+    names = names_of(text)
+    if len(names) >= 2:
+        return names
+    plain = {t for t in _TOKEN.findall(text.casefold()) if len(t) >= _MIN_PLAIN_CHARS or not t.isascii()}
+    return names | (plain - _TOLD)
+
+
+def _without_conclusion(line: str) -> str:
+    """A line of the rules without what follows from it in their words (`-> default in app`)."""
+    said, _, conclusion = line.rpartition(" -> ")
+    return said if said and not is_directive(conclusion) else line

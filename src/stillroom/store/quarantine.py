@@ -1,0 +1,58 @@
+"""Which lines of outputs stay out of the memory folder: those that only a tool or the web said (`stillroom.lanes`).
+
+All functions run inside a transaction of the caller.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from stillroom.lanes import Quarantined, Witnesses, admit, quarantined
+from stillroom.store.records import Selection, Stage1Output, Withheld
+from stillroom.store.sql import execute
+from stillroom.store.texts import to_sql
+
+
+def without_quarantined(db: sqlite3.Connection, selection: Selection) -> Selection:
+    """The selection without those lines, but for what a second session or a person supports; with what was left out.
+
+    The summaries of sessions keep them, marked.
+    """
+    outputs = {output.thread_id: output for output in (*selection.selected, *selection.on_disk)}
+    if not any(" [lane: " in output.raw_memory + output.rollout_summary for output in outputs.values()):
+        return selection
+    trusted = {row["line_id"] for row in execute(db, "list_trusted_lines")}
+    trees = {thread_id: _tree(db, thread_id) for thread_id in outputs}
+    witnesses = Witnesses([(trees[output.thread_id], output.raw_memory) for output in outputs.values()])
+    withheld: dict[tuple[str, str], Withheld] = {}
+
+    def admitted(output: Stage1Output) -> Stage1Output:
+        def is_admitted(line: Quarantined) -> bool:
+            return line.line_id in trusted or witnesses.support(line, tree=trees[output.thread_id])
+
+        for line in quarantined(f"{output.raw_memory}\n{output.rollout_summary}"):
+            if not is_admitted(line):
+                withheld[output.thread_id, line.line_id] = Withheld(
+                    thread_id=output.thread_id, cwd=output.cwd, line=line
+                )
+        return msgspec.structs.replace(output, raw_memory=admit(output.raw_memory, is_admitted))
+
+    clean = {thread_id: admitted(output) for thread_id, output in outputs.items()}
+    return Selection(
+        selected=tuple(clean[output.thread_id] for output in selection.selected),
+        on_disk=tuple(clean[output.thread_id] for output in selection.on_disk),
+        withheld=tuple(withheld.values()),
+    )
+
+
+def trust(db: sqlite3.Connection, line_id: str, *, now: int) -> None:
+    """Let a line in, in whatever session it stands."""
+    execute(db, "trust_line", line_id=line_id, now=now)
+
+
+def _tree(db: sqlite3.Connection, thread_id: str) -> str:
+    """The oldest known ancestor: a fork, a sub-agent and who started them are one witness."""
+    row = execute(db, "find_root", thread_id=to_sql(thread_id)).fetchone()
+    return str(row["root"]) if row is not None else thread_id

@@ -1,0 +1,92 @@
+"""What a model wrote into the memory folder that nothing it was given supports, by words alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stillroom.config import StageTwo
+from stillroom.lanes import Quarantined, Restated, quarantined
+from stillroom.rollouts.directives import is_directive
+from stillroom.rollouts.witness import keys_of, names_of, tokens_of
+from stillroom.workspace.history import gather
+from stillroom.workspace.layout import may_publish
+from stillroom.workspace.tree import Entry, shown
+from stillroom.workspace.validate import Finding
+
+#: So many of an order's telling words must stand in what it was made from.
+_SUPPORTED_SHARE = 0.6
+#: Bullets that only point somewhere: the validators follow them.
+_POINTERS = ("rollout_summaries/", "skills/", "desc:", "learnings:")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    path: str
+    number: int
+    text: str
+
+
+def check_evidence(
+    folder: Path,
+    *,
+    shown_files: Mapping[str, bytes],
+    seen: Mapping[str, Entry],
+    withheld: Sequence[Quarantined],
+    limits: StageTwo,
+) -> list[Finding]:
+    """Lines that are new in what a model wrote: those that say again what is withheld (fatal), those that nothing
+    supports, and orders that nobody trusted gave. `shown_files` is what it was made from."""
+    found: list[Finding] = []
+    restated = Restated(withheld)
+    new = list(_new_lines(folder, shown_files, seen, limits))
+    for line in new:
+        if other := restated.by(line.text):
+            message = f"only {_SOURCES[other.lane]} says this: it waits for a second witness ({other.line_id})"
+            found.append(Finding("quarantine", shown(line.path), line.number, message))
+    if not new:
+        return found
+    known, trusted = _corpus(shown_files)
+    for line in new:
+        if not line.text.lstrip().startswith(("- ", "* ")) or any(pointer in line.text for pointer in _POINTERS):
+            continue
+        names = names_of(line.text)
+        if names and not names & known:
+            found.append(Finding("evidence", shown(line.path), line.number, "no session says this", fatal=False))
+        keys = keys_of(line.text)
+        if is_directive(line.text) and keys and len(keys & trusted) < _SUPPORTED_SHARE * len(keys):
+            message = "an instruction that neither a person nor the assistant gave"
+            found.append(Finding("instruction", shown(line.path), line.number, message, fatal=False))
+    return found
+
+
+_SOURCES = {"file": "a file", "tool": "a tool", "web": "the web", "none": "nobody"}
+
+
+def _new_lines(
+    folder: Path, shown_files: Mapping[str, bytes], seen: Mapping[str, Entry], limits: StageTwo
+) -> Iterator[_Line]:
+    contents, _ = gather(folder, seen, limits=limits)
+    for path, content in contents.items():
+        if not may_publish(path):
+            continue
+        old = set(shown_files.get(path, b"").decode("utf-8", "replace").splitlines())
+        for number, text in enumerate(content.data.decode("utf-8", "replace").splitlines(), 1):
+            if text.strip() and text not in old:
+                yield _Line(path, number, text)
+
+
+def _corpus(shown_files: Mapping[str, bytes]) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of everything that a consolidator was shown, and of what of it somebody trusted says."""
+    known: set[str] = set()
+    trusted: set[str] = set()
+    for path, data in shown_files.items():
+        text = data.decode("utf-8", "replace")
+        words = set(tokens_of(text))
+        known |= words
+        if not path.startswith("rollout_summaries/") or not quarantined(text):
+            trusted |= words
+        else:
+            trusted.update(word for line in text.split("\n") if not quarantined(line) for word in tokens_of(line))
+    return frozenset(known), frozenset(trusted)
