@@ -41,7 +41,16 @@ def test_a_pass_without_a_model_imports_no_http_client_and_no_sdk(tmp_path: Path
     )
     loaded = modules_after(code, tmp_path)
     assert (tmp_path / ".stillroom" / "memories" / "MEMORY.md").exists()
-    assert not loaded & {"pydantic", "pydantic_ai", "openai", "httpx2", "opentelemetry", "zipfile"}
+    assert not loaded & {"pydantic", "pydantic_ai", "openai", "httpx2", "opentelemetry", "zipfile", "rich"}
+
+
+def test_a_pass_is_ready_before_any_rule_is_imported(tmp_path: Path) -> None:
+    code = "import sys, stillroom.pipeline\nprint(*(name for name in sys.modules if 'offline.session' in name))"
+    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(PROJECT / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == []
 
 
 def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None:
