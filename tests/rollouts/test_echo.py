@@ -112,6 +112,12 @@ def test_a_folder_elsewhere_counts_as_well() -> None:
     assert b"make seed" in kept(asked, ended("c1", FACT))
 
 
+@pytest.mark.parametrize("asked", ["cat ~/notes/mem/MEMORY.md", 'cat "$HOME"/notes/mem/MEMORY.md'])
+def test_a_folder_elsewhere_in_the_home_counts_however_it_is_named(asked: str) -> None:
+    answer = ended("c1", FACT)
+    assert kept(call("exec_command", cmd=asked), answer, root=Path("/home/dev/notes/mem")) == b""
+
+
 def test_what_a_session_is_told_at_its_start_is_heard_wherever_the_client_keeps_it() -> None:
     block = f"<stillroom-memory version='1'>\n- {FACT}\n</stillroom-memory>"
     plain = {"type": "response_item", "payload": {"role": "developer", "content": [{"text": block}]}}

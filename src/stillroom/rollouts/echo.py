@@ -58,8 +58,10 @@ class Echo:
         #: What the session was told; the reader of the file adds what it was told at its start.
         self.told = Told()
         self._hidden: dict[str, None] = {}
-        self._place = re.compile("|".join((*_PLACES, *_ways_to(root, user_home or Path.home()), _ASKS)))
-        self._root = _bytes(root)
+        home = user_home or Path.home()
+        self._place = re.compile("|".join((*_PLACES, *_ways_to(root, home), _ASKS)))
+        #: What every way to name the folder ends with.
+        self._root_end = _bytes(Path("/", root.relative_to(home)) if _is_below(root, home) else root)
 
     def items(self, items: Iterable[Item]) -> Iterator[Item]:
         """Those that are evidence, rewritten where part of one is not."""
@@ -92,7 +94,7 @@ class Echo:
             _holds_name(raw)
             or (_holds_folder(raw) and (b"/memories" in raw or b"\\memories" in raw))
             or _holds_citation(raw)
-            or self._root in raw
+            or self._root_end in raw
         )
 
     def _kept(self, raw: bytes) -> bytes | None:
@@ -186,5 +188,9 @@ def _bytes(root: Path) -> bytes:
 def _ways_to(root: Path, user_home: Path) -> Iterator[str]:
     """Patterns of how a command names the folder."""
     yield re.escape(str(root)) + _END
-    if root.is_relative_to(user_home) and root != user_home:
+    if _is_below(root, user_home):
         yield r"(?:~|\$HOME|\$\{HOME\})[\"']?/" + re.escape(str(root.relative_to(user_home))) + _END
+
+
+def _is_below(folder: Path, other: Path) -> bool:
+    return folder.is_relative_to(other) and folder != other
