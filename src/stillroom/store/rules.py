@@ -259,11 +259,13 @@ def cutoff(question: Question) -> int:
     return question.now - max(question.memories.max_unused_days, 0) * _DAY
 
 
-def _pass(rules: tuple[_Rule, ...], facts: Facts, question: Question, decided: ExtractionRule | None) -> bool:
+def _pass(rules: dict[ExtractionRule, _Rule], facts: Facts, question: Question, decided: ExtractionRule | None) -> bool:
+    if decided in rules:
+        return False
     # All that stand ahead of the one that decided let the thread pass: mostly nothing is left to judge.
-    if decided is None or _ORDER[decided] > _ORDER[rules[-1].name]:
+    if decided is None or _ORDER[decided] > _ORDER[next(reversed(rules))]:
         return True
-    return all(rule.name != decided and rule.judge(facts, question) == "passes" for rule in rules)
+    return all(rule.judge(facts, question) == "passes" for rule in rules.values())
 
 
 def _ruled(rule: _Rule, verdict: Verdict, facts: Facts, question: Question) -> Ruling:
@@ -452,12 +454,14 @@ EXTRACTION: tuple[_Rule, ...] = (
 )
 """The rules about extracting a thread, in the order in which they are told."""
 
-#: What the scan asks of a thread, ahead of its limit; and what a claim asks then, ahead of its cap.
-_SCANNED = tuple(
-    rule
-    for rule in EXTRACTION
-    if rule.name in {"mode", "project", "missing", "archived", "preview", "source", "current", "cwd", "idle", "age"}
-)
-_CLAIMED = tuple(rule for rule in EXTRACTION if rule.name in {"watermark", "scan_limit", "lease", "retries", "backoff"})
 _BY_NAME = {rule.name: rule for rule in EXTRACTION}
 _ORDER = {rule.name: place for place, rule in enumerate(EXTRACTION)}
+
+
+def _named(*names: ExtractionRule) -> dict[ExtractionRule, _Rule]:
+    return {name: _BY_NAME[name] for name in names}
+
+
+#: What the scan asks of a thread, ahead of its limit; and what a claim asks then, ahead of its cap.
+_SCANNED = _named("mode", "project", "missing", "archived", "preview", "source", "current", "cwd", "idle", "age")
+_CLAIMED = _named("watermark", "scan_limit", "lease", "retries", "backoff")

@@ -6,7 +6,7 @@ All functions run inside a transaction of the caller.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
@@ -120,15 +120,15 @@ def standings(db: sqlite3.Connection, question: Question) -> list[Standing]:
 
 def survey(db: sqlite3.Connection, question: Question) -> Survey:
     """All threads, without a list of them: at a third of its cost."""
-    threads: Counter[tuple[str, State, ExtractionRule | None]] = Counter()
-    sizes: Counter[tuple[str, State, ExtractionRule | None]] = Counter()
+    counts: defaultdict[tuple[str, State, ExtractionRule | None], list[int]] = defaultdict(lambda: [0, 0])
     troubled: dict[State, list[Troubled]] = {"failed": [], "running": []}
     quietest: Facts | None = None
     for row, facts, rule in _walk(db, question):
         agent = row[_AGENT]
         state = state_of(rule, has_output=facts.output_watermark is not None)
-        threads[agent, state, rule] += 1
-        sizes[agent, state, rule] += max(row[_SIZE], 0)
+        count = counts[agent, state, rule]
+        count[0] += 1
+        count[1] += max(row[_SIZE], 0)
         if rule == "idle":
             quietest = facts
         elif rule and state in troubled:
@@ -136,8 +136,8 @@ def survey(db: sqlite3.Connection, question: Question) -> Survey:
             troubled[state].append(Troubled(thread_id=facts.thread_id, agent=agent, decided=decided))
     return Survey(
         counts=tuple(
-            StandingCount(agent=key[0], state=key[1], rule=key[2], threads=threads[key], bytes=sizes[key])
-            for key in sorted(threads, key=str)
+            StandingCount(agent=key[0], state=key[1], rule=key[2], threads=counts[key][0], bytes=counts[key][1])
+            for key in sorted(counts, key=str)
         ),
         failed=tuple(troubled["failed"]),
         running=tuple(troubled["running"]),
