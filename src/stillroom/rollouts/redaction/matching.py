@@ -9,7 +9,6 @@ from typing import NamedTuple
 import re2
 
 ALNUM = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-BASE64 = ALNUM | frozenset(b"+/=")
 URL64 = ALNUM | frozenset(b"_-")
 _WORD = ALNUM | frozenset(b"_")
 _HEX = frozenset(b"0123456789abcdefABCDEF")

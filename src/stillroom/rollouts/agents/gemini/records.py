@@ -61,7 +61,6 @@ class Line(Message, rename="camel"):
 
 line_of = msgspec.json.Decoder(Line).decode
 _message = msgspec.json.Decoder(Message)
-_returned = msgspec.json.Decoder(list[Part])
 
 
 class Records(LineDecoder):
