@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from stillroom.offline import cues
-from stillroom.offline.session import explanations, referents, runs
+from stillroom.offline.session import explanations, kinds, referents, runs, stance
 from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.hearing import Heard
@@ -52,7 +52,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         causes = explanations.explanation(before or near, frozenset(), ())
         # What is found only after an edit explains the one that comes next.
         carried = [s for s in here if s.step > edits[-1] and s.causal and s.tone == "plain"]
-        if causes and (symptom or _is_seen(turn, causes)):
+        if causes and (symptom or (_first(turn) and _is_seen(turn, causes))):
             out.append(_failure(turn, symptom or _first(turn), causes, edits))
             symptom = ""
     return out
@@ -60,7 +60,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
 
 def _symptom(turn: Turn) -> str:
     """The sentence that tells of a fault, or asks to have one found; what it quotes tells of none."""
-    own = _own(turn)
+    own = _own(turn) if not stance.takes_back(turn) else []
     for kind in ("problem", "repair"):
         if told := next((s for s in own if cues.has(kind, s, turn.spoken)), ""):
             return told
@@ -102,7 +102,8 @@ def _own(turn: Turn) -> list[str]:
 
 
 def _first(turn: Turn) -> str:
-    return next(iter(_own(turn)), "")
+    said = [s for s in (*_own(turn), *turn.sentences) if not kinds.is_passing(s, turn.spoken)]
+    return said[0] if said else ""
 
 
 def _fullest(turn: Turn) -> str:

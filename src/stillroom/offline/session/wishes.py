@@ -161,6 +161,8 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         and not _names_what(own, turn, before, quote)
     ):
         return None
+    if kind == "decision" and before is not None and weight < BARE and _turns_down(turn, before):
+        return None
     if kind == "rule" and turn.number == 0 and weight < 3 and kinds.bounds_the_task(quote, turn):
         return None
     if leans and kind == "rule" and not (before is not None and before.edited):
@@ -179,6 +181,11 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         negative=cues.has("prohibition", quote, spoken),
         subject=own | (words.content(about) if weight < LEANING else frozenset()),
     )
+
+
+def _turns_down(turn: Turn, before: Turn) -> bool:
+    """Whether the user says no to what they had asked about, or what was offered: nothing that was settled changes."""
+    return stance.rejects(turn) and bool(agreements.asked_by_user(before) or referents.offers(before))
 
 
 def _is_set(quote: str, turn: Turn) -> bool:
