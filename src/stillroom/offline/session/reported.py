@@ -103,7 +103,8 @@ def _own(turn: Turn) -> list[str]:
 
 def _first(turn: Turn) -> str:
     said = [s for s in (*_own(turn), *turn.sentences) if not kinds.is_passing(s, turn.spoken)]
-    return said[0] if said else ""
+    announced = (s for s in turn.sentences if s.endswith((":", "：")))
+    return said[0] if said else next(announced, "")
 
 
 def _fullest(turn: Turn) -> str:

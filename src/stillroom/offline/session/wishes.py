@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import agreements, kinds, neighbours, referents, stance, unmeant
+from stillroom.offline.session import agreements, antecedents, kinds, neighbours, referents, stance, unmeant
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind
 from stillroom.offline.sizes import QUOTE_CHARS
@@ -153,7 +153,7 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         seen = referents.evidence(turn, quote)
     if before is not None and (leans or points or kind == "correction"):
         # A line that holds what was said tells what it is about.
-        about = _referent(turn, before, kind, leans=(leans or weight < LEANING) and not seen)
+        about = antecedents.of(turn, before, kind, leans=(leans or weight < LEANING) and not seen)
     if (
         kind == "correction"
         and before is not None
@@ -237,39 +237,3 @@ def _joined(wish: Wish, sentence: str) -> Wish:
     if len(quote) > QUOTE_CHARS or sentence in wish.quote:
         return wish
     return replace(wish, quote=quote, subject=wish.subject | words.content(sentence))
-
-
-def _referent(turn: Turn, before: Turn, kind: WishKind, *, leans: bool) -> str:
-    if stance.rejects(turn):
-        # What was turned down is not repeated: the user's own words are enough, or nothing is kept.
-        return f"after {done}" if (done := referents.action(before)) else ""
-    asked = referents.question(before)
-    if asked and kind != "correction":
-        return f"asked “{words.shorten(asked, 200)}”"
-    if kind == "decision" and any(cues.has("deliberation", q, before.spoken) for q in agreements.asked_by_user(before)):
-        return f"asked “{words.shorten(agreements.asked_by_user(before)[0], 200)}”"
-    said = _said_before(turn, before) if leans else ""
-    if said and len(said) <= 160 and _is_plain(said, before.spoken):
-        done = referents.action(before)
-        return f"after “{words.shorten(said, 160)}”" + (f" ({done})" if done else "")
-    done = referents.action(before)
-    return f"after {done}" if done else ""
-
-
-def _said_before(turn: Turn, before: Turn) -> str:
-    """The instruction before: of several sentences the one with a number when this one has a number, else the last."""
-    if not before.sentences:
-        return ""
-    with_number = [s for s in before.sentences if kinds.numbers(s)]
-    return with_number[-1] if with_number and kinds.numbers(turn.text) else before.sentences[-1]
-
-
-def _is_plain(sentence: str, spoken: tuple[str, ...]) -> bool:
-    """An instruction that a later fragment can refer to."""
-    if (
-        kinds.is_question(sentence, spoken)
-        or kinds.is_passing(sentence, spoken)
-        or cues.has("takeback", sentence, spoken)
-    ):
-        return False
-    return cues.opens("approval", sentence, spoken) == 0
