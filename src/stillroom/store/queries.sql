@@ -373,6 +373,7 @@ SELECT
 FROM threads;
 
 -- list_jobs --
+-- How each job of a kind stands.
 SELECT
     job_key, status, retry_remaining, worker_id, leased_at, lease_until, finished_at, retry_at, last_error,
     input_watermark, last_success_watermark, reopened
@@ -380,6 +381,7 @@ FROM jobs
 WHERE kind = :kind;
 
 -- list_output_watermarks --
+-- Up to when each thread that has an output was extracted.
 SELECT thread_id, source_updated_at
 FROM stage1_outputs;
 
