@@ -158,3 +158,18 @@ def test_older_sessions_are_one_object_in_a_folder_named_by_a_hash(tmp_path: Pat
     assert read(reader, path)[0] == [("user", "A."), ("assistant", "a")]
     path.write_text("[" * 9000, encoding="utf-8")
     assert [type(each) for each in reader.discover(tmp_path, {}, max_line_bytes=LIMIT)] == [Broken]
+
+
+def test_an_older_session_cut_anywhere_loses_no_message_before_the_cut(tmp_path: Path):
+    path = tmp_path / "tmp" / "app" / "chats" / "session-2025-09-01T10-00-abc.json"
+    path.parent.mkdir(parents=True)
+    messages = [json.dumps(each) for each in (user(1, "A."), gemini(2, "a"), user(3, "B."))]
+    whole = json.dumps(HEADER)[:-1] + ', "messages": [' + ", ".join(messages) + '], "summary": "S"}'
+    ends = [whole.index(message) + len(message) for message in messages]
+    told = [("user", "A."), ("assistant", "a"), ("user", "B.")]
+    for cut in range(1, len(whole), 7):
+        path.write_text(whole[:cut], encoding="utf-8")
+        (found,) = reader.discover(tmp_path, {}, max_line_bytes=LIMIT)
+        assert isinstance(found, Found) == (cut > whole.index('"s-1"') + 5)
+        if cut >= ends[0]:
+            assert read(reader, path)[0] == told[: sum(end <= cut for end in ends)]

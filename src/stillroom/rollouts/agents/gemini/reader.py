@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
+from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
 from stillroom.rollouts.agents.ends import preview_of, read_head, read_small, read_tail
@@ -37,8 +39,8 @@ _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SUB_AGENT = re.compile(rf"{_UUID}\.jsonl")
 _ID = re.compile(r"[\w-]{1,100}", re.ASCII)
 _LOGGED = re.compile(rb'"sessionId": ?"([\w-]{1,100})"')
-# An old session is held as a whole while it is taken apart.
-_MAX_OBJECT_BYTES = 64 * 1024 * 1024
+# The fields of an old session, which is one object.
+_DESCRIBING = ("sessionId", "startTime", "lastUpdated", "summary", "directories")
 _MAX_SMALL_BYTES = 1024 * 1024
 
 
@@ -59,10 +61,6 @@ class _Header(msgspec.Struct, rename="camel"):
     summary: Any = None
     directories: Any = None
     change: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="$set")
-
-
-class _Object(msgspec.Struct):
-    messages: list[msgspec.Raw] = []
 
 
 class _Projects(msgspec.Struct):
@@ -130,7 +128,8 @@ def open_items(
             reading=reading,
         )
         if path.suffix == ".json":
-            file, stop = open_chunks(_taken_apart(path, reading), reading=reading), stop_after_bytes or 2**62
+            file = open_chunks(_messages(path, reading), reading=reading)
+            stop = sys.maxsize if stop_after_bytes is None else stop_after_bytes
             return ItemStream(
                 file, path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading
             )
@@ -163,8 +162,9 @@ def _look(file: File, home: Path, projects: dict[Path, Project], max_line_bytes:
     traits, offset = _Traits(), 0
     is_agent = _is_sub_agent(path)
     if path.suffix == ".json":
-        traits.learn(_read_object(path, reading))
-        with open_items(path, max_line_bytes=max_line_bytes, stop_after_bytes=2**62, reading=reading) as items:
+        traits.learn(_described(path, reading))
+        stop = reading.long_head_bytes
+        with open_items(path, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading) as items:
             preview = preview_of(items, reading=reading)
     else:
         records = Records(ReadStats(), of_agent=is_agent, reading=reading)
@@ -230,18 +230,15 @@ def _cwd(folder: Path, home: Path) -> str:
     return ""
 
 
-def _read_object(path: Path, reading: Reading) -> bytes:
+def _described(path: Path, reading: Reading) -> bytes:
+    """What an old session tells of itself, beside its messages."""
     with open_stored(path, reading=reading) as file:
-        data = file.read(_MAX_OBJECT_BYTES + 1)
-    if len(data) > _MAX_OBJECT_BYTES:
-        raise RolloutError(f"`{path}` can't be used: it is over {_MAX_OBJECT_BYTES} bytes")
-    return data
+        return msgspec.json.encode(documents.fields(file, _DESCRIBING, max_bytes=_MAX_SMALL_BYTES, reading=reading))
 
 
-def _taken_apart(path: Path, reading: Reading) -> Generator[bytes, None, None]:
-    try:
-        messages = msgspec.json.decode(_read_object(path, reading), type=_Object).messages
-    except UNREADABLE as error:
-        raise RolloutError(f"`{path}` can't be used: it holds no session") from error
-    for message in messages:
-        yield bytes(message).replace(b"\n", b" ") + b"\n"
+def _messages(path: Path, reading: Reading) -> Generator[bytes, None, None]:
+    with open_stored(path, reading=reading) as file:
+        try:
+            yield from documents.lines(file, ("messages",), reading=reading)
+        except RolloutError as error:
+            raise RolloutError(f"`{path}` can't be used: {error}") from error
