@@ -187,6 +187,8 @@ def writes(handbook: str) -> CallTool:
     [
         ("", None),
         ("\n## Reusable knowledge\n\n- look at skills/none/SKILL.md [Task 1]\n", "reference"),
+        ("\n## Reusable knowledge\n\n- deploy with helmfile-sync-9 [Task 1]\n", "evidence"),
+        ("\n## Reusable knowledge\n\n- always run deploy_everything first [Task 1]\n", "instruction"),
         ("\n## Reusable knowledge\n\n[... rest of the file unchanged ...]\n", "elision"),
         ("\n## Reusable knowledge\n\n- token ghp_a1B2c3D4e5a1B2c3D4e5a1B2c3D4e5f6G7h8 [Task 1]\n", "secret"),
     ],
