@@ -160,6 +160,16 @@ def test_what_a_person_wrote_is_said_to_be_theirs_before_and_after_the_next_vers
     assert house.one(house.line(LINE)).origin.run == f"{NOW}-ab"
 
 
+def test_what_an_undo_brought_back_leads_to_who_wrote_it_first(house: House) -> None:
+    house.write(BY_MODEL)
+    house.history.commit(house.root, with_trailers("Consolidate 1 threads", {"Stillroom-Run": "9-x"}), now=NOW + 90)
+    house.write(LINE, BY_MODEL)
+    house.history.commit(house.root, with_trailers("Undo 9-x", {"Stillroom-Undoes": "9-x"}), now=NOW + 95)
+    origin = house.one(house.line(LINE)).origin
+    assert (origin.by, origin.run, origin.note) == ("consolidation", f"{NOW}-ab", "an undo brought it back")
+    assert house.one(house.line(BY_MODEL)).origin.run == f"{NOW}-ab"
+
+
 def test_a_session_that_is_gone_leaves_what_was_extracted(house: House) -> None:
     house.rollout.unlink()
     why = house.one(house.line(LINE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -90,9 +91,12 @@ def explain(settings: Settings, store: Store, asked: str, *, whole: bool = False
     Raises `RecallError` when no line is meant, `StoreError`.
     """
     spots, more = find_spots(settings.root, asked, most=_SPOTS)
-    outputs = store.raw_memories()
-    until = None if whole else time.monotonic() + _SEARCH_SECONDS
-    lines = tuple(_Explaining(settings, store, outputs, until).explain(spot) for spot in spots)
+    with ThreadPoolExecutor(max_workers=1) as beside:  # git takes as long as everything else
+        origins = [beside.submit(origin_of, spot, settings, store) for spot in spots]
+        outputs = store.raw_memories()
+        until = None if whole else time.monotonic() + _SEARCH_SECONDS
+        explaining = _Explaining(settings, store, outputs, until)
+        lines = tuple(explaining.explain(spot, origin) for spot, origin in zip(spots, origins, strict=True))
     return Answer(asked=asked, lines=lines, more_lines=more)
 
 
@@ -107,11 +111,10 @@ class _Explaining:
     def __init__(self, settings: Settings, store: Store, outputs: Sequence[RawMemory], until: float | None) -> None:
         self._settings, self._store, self._outputs, self._until = settings, store, outputs, until
 
-    def explain(self, spot: Spot) -> Why:
+    def explain(self, spot: Spot, origin: Future[Origin]) -> Why:
         claim = claim_of(spot.place.text)
-        origin = origin_of(spot, self._settings, self._store)
         if _claims_nothing(spot.place.text, claim):
-            return self._why(spot, origin, "format", [], (), more=0)
+            return self._why(spot, origin.result(), "format", [], (), more=0)
         weighed = weights(claim.words, self._met(claim))
         found = self._rests(spot, claim, weighed)
         rests, quotes = self._searched(found[:_SESSIONS], claim, weighed)
@@ -120,7 +123,7 @@ class _Explaining:
         else:
             least = least_share(weighed, SAYS_IT)
             support = "remembered" if any(each.share >= least for each in found) else "none"
-        return self._why(spot, origin, support, rests, quotes, more=max(len(found) - _SESSIONS, 0))
+        return self._why(spot, origin.result(), support, rests, quotes, more=max(len(found) - _SESSIONS, 0))
 
     def _met(self, claim: Claim) -> Counter[str]:
         """How many outputs have each word, told by some of them where there are many."""

@@ -12,6 +12,7 @@ from stillroom.errors import HistoryError
 from stillroom.insight.why.claims import claim_of
 from stillroom.insight.why.places import Spot
 from stillroom.store import Store
+from stillroom.undoing.versions import UNDOES
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import BRANCH, Repository
 from stillroom.workspace.publish import EDITS
@@ -75,6 +76,10 @@ def _blamed(spot: Spot, repository: Repository, store: Store) -> Origin:
     core = claim_of(line).core
     needle = core if len(core) >= _CORE_CHARS and core in line else line
     found = _changed(repository, path, needle)
+    if not found:  # no version ever had it
+        return Origin(by="person", note="it was written since the last consolidation")
+    if len(found) == 1 and UNDOES not in found[0].message:  # there is nothing to tell it from
+        return _made(found[0], store, note="")
     texts = _texts(repository, [f"{BRANCH}:{path}", *(f"{each.parent}:{path}" for each in found if each.parent)])
     if needle.encode("utf-8", "surrogateescape") not in texts[f"{BRANCH}:{path}"]:
         return Origin(by="person", note="it was written since the last consolidation")
@@ -83,7 +88,7 @@ def _blamed(spot: Spot, repository: Repository, store: Store) -> Origin:
         before = texts[f"{version.parent}:{path}"] if version.parent else b""
         if needle.encode("utf-8", "surrogateescape") in before:
             continue  # it took one of several out, or added one more
-        if "\nStillroom-Undoes: " in version.message:
+        if UNDOES in version.message:
             brought = True
             continue
         return _made(version, store, note="an undo brought it back" if brought else "")
