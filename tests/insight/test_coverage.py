@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from stillroom.config import Settings
 from stillroom.insight.coverage.counted import FILE, Count, load_counts
 from stillroom.insight.coverage.coverage import Coverage, read_coverage
 from stillroom.insight.coverage.units import units_of, vocabulary_of
+from stillroom.insight.why.claims import claim_of
 from stillroom.progress import Progress
 from stillroom.rollouts.events import Edit, Ran, Said
 from stillroom.store import Store
@@ -159,3 +161,11 @@ def test_damaged_counts_are_counted_anew(house: House, damage: bytes) -> None:
 def test_without_sessions_there_is_nothing(house: House) -> None:
     found = house.coverage()
     assert (found.threads, found.states, found.worst) == (0, {}, ())
+
+
+def test_hostile_texts_take_no_longer_than_others() -> None:
+    started = time.process_time()
+    for text in ("a" * 200_000, "a." * 90_000, "_" * 200_000, "(supersedes: " * 20_000, "“" * 90_000):
+        vocabulary_of(text)
+        claim_of(f"- {text}")
+    assert time.process_time() - started < 3

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stillroom.clock import FixedClock
 from stillroom.config import Recalling, Settings
 from stillroom.recall.freshness.anchors import Anchor, anchors
-from stillroom.recall.freshness.checking import Checker, Moment
+from stillroom.recall.freshness.checking import Checker, Moment, _can_run
 from stillroom.recall.freshness.stored import FILE, load_freshness
 from stillroom.recall.telling.instructions import Instructions, fast_instructions
 from stillroom.recall.telling.preparing import prepare_recall
@@ -271,3 +271,28 @@ def _learn(settings: Settings, store: Store, cwd: str) -> None:
         worker_id="w", current_thread_id=None, memories=settings.memories, stage=settings.stage_one, max_claims=1
     )
     store.finish_stage1(claim, Stage1Draft(raw_memory="r", rollout_summary="s"), engine="offline")
+
+
+@pytest.mark.parametrize(
+    ("makefile", "can"),
+    [
+        ("check: a b\n\ttrue\n", True),
+        ("all check:: b\n", True),
+        ("check := 3\n", False),
+        ("\tcheck: x\n# check: x\n", False),
+        ("include rules.mk\n", None),
+        ("%: x\n", None),
+        ("$(NAME): x\n", None),
+        ("$(NAME): x\ncheck:\n", True),
+    ],
+)
+def test_a_makefile_has_a_target_or_has_not_or_does_not_tell(makefile: str, can: bool | None) -> None:
+    assert _can_run(["make", "check"], makefile) is can
+
+
+def test_hostile_lines_take_no_longer_than_others() -> None:
+    started = time.process_time()
+    for line in ("+a" * 100_000, "a/" * 100_000, "a." * 100_000, "`" * 200_000, "a" * 300_000):
+        anchors(line)
+        _can_run(["make", "check"], line)
+    assert time.process_time() - started < 1

@@ -15,7 +15,7 @@ _FAILURE_SHARE = 0.6
 _MOST_MESSAGE_CHARS = 20_000
 _COMMAND_CHARS = 300
 _PIECE = re.compile(r"[^\W_]{4,}")
-_FILE = re.compile(r"[\w@+-][\w.@+-]*\.\w+")
+_NAME = re.compile(r"[\w.@+-]+")
 
 
 class Units(NamedTuple):
@@ -68,7 +68,7 @@ def vocabulary_of(text: str) -> Vocabulary:
     words = set(words_of(plain))
     for word in list(words):
         words.update(words_of(" ".join(_PIECE.findall(word))))
-    return Vocabulary(frozenset(words), frozenset(_FILE.findall(plain)))
+    return Vocabulary(frozenset(words), frozenset(name.rstrip(".") for name in _NAME.findall(plain)))
 
 
 def _name(path: str) -> str:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 #: What a text must share with a claim, by the weight of its words, to be taken for saying it; of few words all.
 SAYS_IT = 0.6
 _FEW_WORDS = 2
-#: Of a long line so many words are looked for: the first ones.
+#: Of a long line so much is looked at, and so many words are looked for: the first ones.
+_MOST_CHARS = 4000
 _MOST_WORDS = 40
 #: A quote of less could stand anywhere.
 _QUOTE_CHARS = 12
@@ -54,7 +55,8 @@ class Claim(NamedTuple):
 
 def claim_of(line: str) -> Claim:
     """What a line claims."""
-    core = _OUTCOME.sub("", _BEHIND.sub("", _MARKS.sub("", line.strip(), count=1)).strip())
+    line = line.strip()[:_MOST_CHARS]
+    core = _OUTCOME.sub("", _BEHIND.sub("", _MARKS.sub("", line, count=1)).strip())
     found = (next(part for part in match if part) for match in _QUOTED.findall(core))
     quotes = tuple(dict.fromkeys(folded(part).rstrip(" …") for part in found))
     words = words_of(" ".join(quotes))

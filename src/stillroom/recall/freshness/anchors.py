@@ -10,12 +10,13 @@ Kind = Literal["path", "symbol", "command", "commit"]
 
 #: Of a line so many are looked at; one that names more is a listing.
 MOST_OF_A_LINE = 8
+_MOST_CHARS = 4000
 
 _CODE = re.compile(r"`([^`\n]{2,200})`")
 _STEP = r"[\w@+-][\w.@+-]*"
 #: With an extension: `and/or` and `origin/main` are no paths.
 _PATH = rf"(?:\.{{1,2}}/)?(?:{_STEP}/)*{_STEP}\.[A-Za-z]\w{{0,7}}"
-_BARE_PATH = re.compile(rf"(?<![\w/.:@~-])(?:{_STEP}/)+{_STEP}\.[A-Za-z]\w{{0,7}}(?![\w/])")
+_BARE_PATH = re.compile(rf"(?<![\w/.:@~+-])(?:{_STEP}/)+{_STEP}\.[A-Za-z]\w{{0,7}}(?![\w/])")
 _CODE_PATH = re.compile(rf"(?P<path>/?{_PATH})(?::\d+(?:[:-]\d+)?)?")
 _COMMIT = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}")
 _SYMBOL = re.compile(r"(?:[A-Za-z_]\w*(?:\.|::|#))*(?P<name>[A-Za-z_]\w{3,60})(?P<call>\(\))?")
@@ -38,7 +39,7 @@ class Anchor(NamedTuple):
 
 def anchors(line: str) -> list[Anchor]:
     """What a line names, each once, in its order."""
-    found = dict.fromkeys(_found(line))
+    found = dict.fromkeys(_found(line[:_MOST_CHARS]))
     return list(found)[:MOST_OF_A_LINE]
 
 

@@ -27,8 +27,14 @@ _MOST_RENAMES = 4
 #: Times at which sessions ran; more add nothing.
 _MOST_MOMENTS = 3
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-#: Rules that `make` finds elsewhere, or makes up: nobody can tell what targets there are.
-_OPEN_MAKEFILE = re.compile(r"^-?s?include\b|^[^\t#=\n]*[%$][^=\n]*:", re.MULTILINE)
+#: Rules from elsewhere: nobody can tell what targets there are.
+_INCLUDES = ("include ", "-include ", "sinclude ")
+#: A larger file of commands is none.
+_MOST_FILE_BYTES = 512 * 1024
+
+
+class _NoAnswer(Exception):
+    """git could not say, or not in time: nothing follows from it."""
 
 
 @dataclass(slots=True)
@@ -57,16 +63,22 @@ class Checker:
         wanted = list(wanted)
         if not self._has_time() or self._head is None:
             return [], wanted
-        facts += self._paths([anchor for anchor in wanted if anchor.kind == "path"])
-        facts += self._commits([anchor for anchor in wanted if anchor.kind == "commit"])
-        for anchor in wanted:
-            if anchor.kind in ("symbol", "command"):
-                if not self._has_time():
-                    left.append(anchor)
-                    continue
-                state = self._symbol(anchor.text) if anchor.kind == "symbol" else self._command(anchor.text)
-                facts.append(_fact(anchor, state))
+        together = [anchor for anchor in wanted if anchor.kind in ("path", "commit")]
+        for some in (together, *([anchor] for anchor in wanted if anchor.kind in ("symbol", "command"))):
+            try:
+                facts += self._facts(some)
+            except _NoAnswer:
+                if self._has_time():
+                    facts += [_fact(anchor, "unknown") for anchor in some]
+                else:
+                    left += some
         return facts, left
+
+    def _facts(self, wanted: Sequence[Anchor]) -> list[Fact]:
+        facts = self._paths([anchor for anchor in wanted if anchor.kind == "path"])
+        facts += self._commits([anchor for anchor in wanted if anchor.kind == "commit"])
+        facts += [_fact(anchor, self._symbol(anchor.text)) for anchor in wanted if anchor.kind == "symbol"]
+        return facts + [_fact(anchor, self._command(anchor.text)) for anchor in wanted if anchor.kind == "command"]
 
     # Paths
 
@@ -86,14 +98,14 @@ class Checker:
             return facts
         elsewhere = self._exist([f"{branch}:{path}" for branch in _OTHER_BRANCHES for path in missing.values()])
         by_name = self._by_name({path.rpartition("/")[2] for path in missing.values()})
-        deleted = self._deletions(missing.values()) if by_name is not None else {}
+        deleted = self._deletions(missing.values())
         known = self._exist([f"{commit}:{path}" for commit in self._baselines for path in missing.values()])
         for anchor, path in missing.items():
-            same_name = (by_name or {}).get(path.rpartition("/")[2], [])
+            same_name = by_name.get(path.rpartition("/")[2], [])
             was_there = path in deleted or any(f"{commit}:{path}" in known for commit in self._baselines)
             if any(f"{branch}:{path}" in elsewhere for branch in _OTHER_BRANCHES) or (anchor in names and same_name):
                 facts.append(_fact(anchor, "fresh"))  # a name without a folder may be anywhere
-            elif by_name is None or not was_there:
+            elif not was_there:
                 facts.append(_fact(anchor, "unknown"))
             elif renamed := self._renamed(path, deleted):
                 facts.append(_fact(anchor, "moved", now=renamed))
@@ -117,16 +129,14 @@ class Checker:
             return set()
         stdin = "".join(f"{name}\n" for name in names).encode("utf-8", "replace")
         told = self._ask("cat-file", "--batch-check=%(objecttype)", stdin=stdin)
-        lines = (told or b"").decode("utf-8", "replace").splitlines()
+        lines = told.decode("utf-8", "replace").splitlines()
         if len(lines) != len(names):
-            return set()
+            raise _NoAnswer
         return {name for name, line in zip(names, lines, strict=True) if line in ("blob", "tree", "commit")}
 
-    def _by_name(self, names: Iterable[str]) -> dict[str, list[str]] | None:
-        """Files of these names, wherever they are; None when git can't say."""
+    def _by_name(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Files of these names, wherever they are."""
         told = self._ask("ls-files", "-z", "--cached", "--", *(f":(top,glob)**/{name}" for name in sorted(names)))
-        if told is None:
-            return None
         found: dict[str, list[str]] = {}
         for path in told.decode("utf-8", "replace").split("\0"):
             if path:
@@ -146,7 +156,7 @@ class Checker:
         )
         told = self._ask("log", f"--max-count={_MOST_DELETIONS}", "-z", *options, "HEAD", "--", *patterns)
         found: dict[str, str] = {}
-        for part in (told or b"").decode("utf-8", "replace").split("\x01")[1:]:
+        for part in told.decode("utf-8", "replace").split("\x01")[1:]:
             commit, *names = (name.strip("\n") for name in part.split("\0"))
             for name in names:
                 if name:
@@ -162,7 +172,7 @@ class Checker:
                 return None
             options = ("-r", "-M", "-z", "--no-commit-id", "--name-status", "--diff-filter=R", "--no-ext-diff")
             told = self._ask("diff-tree", *options, commit)
-            steps = (told or b"").decode("utf-8", "replace").split("\0")
+            steps = told.decode("utf-8", "replace").split("\0")
             pairs = dict(zip(steps[1::3], steps[2::3], strict=False))
             path = next((new for old, new in pairs.items() if old == path or old.endswith(f"/{path}")), "")
             if not path:
@@ -185,62 +195,52 @@ class Checker:
         return facts
 
     def _symbol(self, name: str) -> State:
-        here = self._grep(name, "HEAD")
-        if here is None:
-            return "unknown"
-        if here:
+        if self._grep(name, "HEAD"):
             return "fresh"
-        known = [self._grep(name, commit) for commit in self._baselines]
-        if not any(known):
+        if not any(self._grep(name, commit) for commit in self._baselines):
             return "unknown"
-        others = [self._grep(name, branch) for branch in _OTHER_BRANCHES if self._exist([branch])]
-        return "fresh" if any(others) else "broken"
+        there = self._exist(_OTHER_BRANCHES)
+        return "fresh" if any(self._grep(name, branch) for branch in there) else "broken"
 
-    def _grep(self, name: str, commit: str) -> bool | None:
-        """Whether a text of that commit has the word; None when git can't say in time."""
+    def _grep(self, name: str, commit: str) -> bool:
+        """Whether a text of that commit has the word."""
         if not self._has_time():
-            return None
+            raise _NoAnswer
         words = ("grep", "-q", "-I", "-w", "-F", "--no-textconv", "-e", name, commit)
-        return does_git_find(self.git_dir, *words, timeout_seconds=self.timeout_seconds)
+        found = does_git_find(self.git_dir, *words, timeout_seconds=self.timeout_seconds)
+        if found is None:
+            raise _NoAnswer
+        return found
 
     def _command(self, command: str) -> State:
         words = command.split()
-        file, pattern = self._runner(words)
-        if file is None:
+        name = self._makefile if words[0] == "make" else "package.json"
+        here = self._show(f"HEAD:{name}") if name else None
+        if here is None:
             return "unknown"
-        if pattern.search(file):
-            return "fresh"
-        name = "package.json" if words[0] != "make" else self._makefile or ""
-        for commit in self._baselines:
-            then = self._ask("cat-file", "blob", f"{commit}:{name}")
-            if then is not None and pattern.search(then.decode("utf-8", "replace")):
-                return "broken"
-        return "unknown"
-
-    def _runner(self, words: Sequence[str]) -> tuple[str | None, re.Pattern[str]]:
-        """The file that says what can be run, and what the name looks like in it."""
-        target = re.escape(words[-1] if words[0] == "make" or len(words) == 2 else words[2])
-        if words[0] != "make":
-            # A name in `scripts`; where it stands elsewhere in the file, it only counts as fresh.
-            return self._show("package.json"), re.compile(rf'"{target}"\s*:')
-        pattern = re.compile(rf"^(?:[^\t#=:\n]*\s)?{target}(?:\s[^=:\n]*)?:(?!=)", re.MULTILINE)
-        text = self._show(self._makefile) if self._makefile else None
-        return (None if text is None or _OPEN_MAKEFILE.search(text) else text), pattern
+        there_now = _can_run(words, here)
+        if there_now is not False:
+            return "fresh" if there_now else "unknown"
+        then = (self._show(f"{commit}:{name}") for commit in self._baselines)
+        return "broken" if any(text is not None and _can_run(words, text) for text in then) else "unknown"
 
     @cached_property
     def _makefile(self) -> str | None:
         there = self._exist([f"HEAD:{name}" for name in _MAKEFILES])
         return next((name for name in _MAKEFILES if f"HEAD:{name}" in there), None)
 
-    def _show(self, path: str) -> str | None:
-        told = self._ask("cat-file", "blob", f"HEAD:{path}")
-        return None if told is None else told.decode("utf-8", "replace")
+    def _show(self, name: str) -> str | None:
+        """A file of a version; None where it has none, or one that is far too large."""
+        if not self._exist([name]) or int(self._ask("cat-file", "-s", name)) > _MOST_FILE_BYTES:
+            return None
+        return self._ask("cat-file", "blob", name).decode("utf-8", "replace")
 
     # Git
 
     @cached_property
     def _head(self) -> str | None:
-        told = self._ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        words = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        told = ask_git(self.git_dir, *words, timeout_seconds=self.timeout_seconds)
         return None if told is None else told.decode("ascii", "replace").strip()
 
     @cached_property
@@ -252,17 +252,37 @@ class Checker:
         times = sorted({moment.at for moment in self.moments})
         for at in dict.fromkeys([*times[:1], *times[-1:]]):
             told = self._ask("rev-list", "--max-count=1", f"--before={at}", "HEAD")
-            if told and (commit := told.decode("ascii", "replace").strip()) not in found:
+            if (commit := told.decode("ascii", "replace").strip()) and commit not in found:
                 found.append(commit)
         return [commit for commit in found if commit != self._head][-_MOST_MOMENTS:]
 
-    def _ask(self, *words: str, stdin: bytes = b"") -> bytes | None:
-        if not self._has_time():
-            return None
-        return ask_git(self.git_dir, *words, timeout_seconds=self.timeout_seconds, stdin=stdin)
+    def _ask(self, *words: str, stdin: bytes = b"") -> bytes:
+        told = None
+        if self._has_time():
+            told = ask_git(self.git_dir, *words, timeout_seconds=self.timeout_seconds, stdin=stdin)
+        if told is None:
+            raise _NoAnswer
+        return told
 
     def _has_time(self) -> bool:
         return time.monotonic() < self.until
+
+
+def _can_run(words: Sequence[str], text: str) -> bool | None:
+    """Whether a Makefile has the target, or a `package.json` the script; None when the text doesn't tell."""
+    if words[0] != "make":
+        script = words[1] if len(words) == 2 else words[2]
+        # Where the name stands elsewhere in the file, it only counts as there.
+        return re.search(rf'"{re.escape(script)}"\s{{0,9}}:', text) is not None
+    is_open = False
+    for line in text.splitlines():
+        head, colon, rest = line.partition(":")
+        is_open = is_open or line.startswith(_INCLUDES)
+        if colon and not rest.startswith("=") and not head.startswith(("\t", "#")) and "=" not in head:
+            if words[1] in head.split():
+                return True
+            is_open = is_open or "%" in head or "$" in head
+    return None if is_open else False
 
 
 def _fact(anchor: Anchor, state: State, *, now: str | None = None) -> Fact:
