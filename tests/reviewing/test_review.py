@@ -74,6 +74,8 @@ def test_a_held_result_leaves_the_folder_alone_until_it_is_accepted(
     # No pass spends on it again.
     assert house.run(hours=8) == HELD
     capsys.readouterr()
+    assert run_command(["status", "--home", str(house.home), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["consolidation"]["state"] == "held"
     assert house.review() == 0
     shown = capsys.readouterr()
     assert "+++ b/MEMORY.md" in shown.out

@@ -143,6 +143,8 @@ def _consolidation(found: Consolidation) -> Line:
                 "red",
                 f"              the last consolidation failed: {found.last_error}; tried again after{until[6:]}",
             )
+        case "held":
+            return "yellow", "              no consolidation: a result waits for you (`stillroom review`)"
         case "resting":
             return None, f"              no consolidation{until}: the last one is less than six hours ago"
         case "due":

@@ -21,6 +21,7 @@ from stillroom.store import leases as jobs
 from stillroom.store.records import Job, PassRecord, ReadTotal, UnknownTotal, Worth
 from stillroom.store.rules import State
 from stillroom.store.standings import StandingCount
+from stillroom.workspace import held
 
 #: Each list shows the newest few; the rest is counted.
 PASSES_SHOWN = 5
@@ -30,7 +31,7 @@ _DAY_SECONDS = 24 * 3600
 #: Memory that was used within so many days is worth its place.
 _WORTH_DAYS = 30
 
-ConsolidationState = Literal["never", "running", "failed", "resting", "due", "up_to_date"]
+ConsolidationState = Literal["never", "running", "failed", "held", "resting", "due", "up_to_date"]
 
 
 class AgentThreads(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,6 +206,8 @@ def _consolidation(job: Job | None, settings: Settings, now: int) -> Consolidati
         return Consolidation(state="never")
     if jobs.is_leased(job, now=now):
         return Consolidation(state="running", until=job.lease_until)
+    if held.load(settings.review) is not None:
+        return Consolidation(state="held")
     if job.last_error is not None:
         return Consolidation(state="failed", until=job.retry_at, last_error=job.last_error)
     rested = (job.finished_at or 0) + settings.stage_two.success_cooldown_seconds
