@@ -96,6 +96,14 @@ def test_sub_agents_of_workflows_are_threads_under_their_session(tmp_path: Path)
     assert (found.source, found.preview) == ('{"subagent":"other"}', "")
 
 
+def test_a_description_beside_a_sub_agents_file_may_hold_anything(tmp_path: Path):
+    path = put(
+        tmp_path, user(1, "Go.", isSidechain=True), name=f"{FILE.removesuffix('.jsonl')}/subagents/agent-a1.jsonl"
+    )
+    path.with_suffix(".meta.json").write_bytes(b'{"x":' * 20_000)
+    assert thread(tmp_path).source == '{"subagent":"other"}'
+
+
 def test_a_broken_file_fails_alone(tmp_path: Path):
     put(tmp_path, b"\0\1 no session\n", name="99999999-2222-4333-8444-555555555555.jsonl")
     put(tmp_path, b"", name="88888888-2222-4333-8444-555555555555.jsonl")

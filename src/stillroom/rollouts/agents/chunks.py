@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING, BinaryIO, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 import msgspec
 
 from stillroom.config import READING, Reading
+from stillroom.rollouts.stream import Decoder, ItemStream
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+D = TypeVar("D", bound=Decoder)
 
 
 def open_chunks(chunks: Generator[bytes, None, None], *, reading: Reading = READING) -> BinaryIO:
     """A file with the text that `chunks` yields. They are asked for one by one, and closed with the file."""
     return io.BufferedReader(cast("io.RawIOBase", _Chunks(chunks)), reading.batch_bytes)
+
+
+def stream_chunks(
+    chunks: Generator[bytes, None, None],
+    path: Path,
+    decoder: D,
+    *,
+    max_line_bytes: int,
+    stop_after_bytes: int | None,
+    reading: Reading,
+) -> ItemStream[D]:
+    """The items of such a session, whose rollout is at `path`; `stop_after_bytes` None: all of them."""
+    return ItemStream(
+        open_chunks(chunks, reading=reading),
+        path,
+        decoder,
+        max_line_bytes=max_line_bytes,
+        stop_after_bytes=sys.maxsize if stop_after_bytes is None else stop_after_bytes,
+        reading=reading,
+    )
 
 
 def enclosed(name: str, data: Iterable[bytes], message: msgspec.Struct) -> Generator[bytes, None, None]:

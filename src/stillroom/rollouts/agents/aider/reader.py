@@ -6,7 +6,6 @@ a file, or a folder with one in it or in one of the folders right below.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from stat import S_ISREG
@@ -17,7 +16,7 @@ from stillroom.rollouts.agents.aider.blocks import lines
 from stillroom.rollouts.agents.aider.chats import Chat, Section, find, parse_path, sections, stands
 from stillroom.rollouts.agents.aider.inputs import Inputs, inputs_since
 from stillroom.rollouts.agents.aider.records import Records
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.scan import File
 from stillroom.rollouts.agents.scan import refreshed as refreshed
@@ -73,12 +72,12 @@ def open_items(
         raise RolloutError(f"`{path}` can't be opened: the chat is gone")
     started = parse_local_time(chat.started)
     inputs = inputs_since(history, started or 0)
-    return ItemStream(
-        open_chunks(lines(file), reading=reading),
+    return stream_chunks(
+        lines(file),
         path,
         Records(ReadStats(), started_ms=started, cwd=_cwd(history), inputs=inputs, reading=reading),
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=stop_after_bytes if stop_after_bytes is not None else sys.maxsize,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

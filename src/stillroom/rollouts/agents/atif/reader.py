@@ -21,7 +21,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.atif.records import Records
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.ends import Asked, asked_of, read_description
 from stillroom.rollouts.agents.made import UNREADABLE
@@ -127,8 +127,8 @@ def _stream(
         cwd=text_of(traits.extra.cwd) or None if traits.extra is not None else None,
         reading=reading,
     )
-    return ItemStream(
-        open_chunks(_lines(place, reading), reading=reading),
+    return stream_chunks(
+        _lines(place, reading),
         place.rollout,
         records,
         max_line_bytes=max_line_bytes,

@@ -15,7 +15,7 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.claude_code.branches import inherited, superseded
 from stillroom.rollouts.agents.claude_code.items import Records
 from stillroom.rollouts.agents.claude_code.traits import Traits, read_tail
-from stillroom.rollouts.agents.ends import read_small
+from stillroom.rollouts.agents.ends import read_description
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.batches import read_batches
@@ -119,7 +119,7 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
         return Broken(path, f"`{path}` can't be used: {stats.broken or 'it has no complete record'}")
     is_agent = _SUB_AGENT.fullmatch(file.path.name) is not None
     parent = (_session_of(file.path) or traits.session_id) if is_agent else None
-    described = _described(file.path) if is_agent else _Described()
+    described = read_description(file.path.with_suffix(".meta.json"), _Described) if is_agent else _Described()
     mtime_ms = file.mtime_ns // 1_000_000
     created = traits.first_ms or tail.first_ms or mtime_ms
     title = described.description or tail.title or traits.title
@@ -179,10 +179,3 @@ def _source(head: Traits, tail: Traits, agent_type: str | None) -> str:
         return msgspec.json.encode({"subagent": agent_type}).decode()
     sources = [traits.source for traits in (tail, head) if traits.source]
     return next((source for source in sources if source != "exec"), sources[0] if sources else "cli")
-
-
-def _described(path: Path) -> _Described:
-    try:
-        return msgspec.json.decode(read_small(path.with_suffix(".meta.json")), type=_Described)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return _Described()

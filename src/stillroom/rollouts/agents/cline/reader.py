@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.cline.records import Records
 from stillroom.rollouts.agents.cline.tasks import EDITOR, TERMINAL, Task, ids_of, is_of_editor, read_task
 from stillroom.rollouts.agents.documents import lines
@@ -74,12 +73,12 @@ def _open(
         inherited=taken,
         reading=reading,
     )
-    return ItemStream(
-        open_chunks(_lines(path, reading), reading=reading),
+    return stream_chunks(
+        _lines(path, reading),
         path,
         records,
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=stop_after_bytes if stop_after_bytes is not None else sys.maxsize,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.continue_dev.records import Records
 from stillroom.rollouts.agents.continue_dev.sessions import (
     HISTORY,
@@ -72,12 +71,12 @@ def _open(
     stop_after_bytes: int | None,
     reading: Reading,
 ) -> ItemStream[Records]:
-    return ItemStream(
-        open_chunks(_lines(path, reading), reading=reading),
+    return stream_chunks(
+        _lines(path, reading),
         path,
         Records(ReadStats(), cwd=session.cwd or None, inherited=taken, reading=reading),
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=stop_after_bytes if stop_after_bytes is not None else sys.maxsize,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

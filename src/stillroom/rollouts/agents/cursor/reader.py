@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.cursor.places import chat_of, folder_of
 from stillroom.rollouts.agents.cursor.plain_text import as_lines
 from stillroom.rollouts.agents.cursor.records import Records
@@ -64,12 +63,12 @@ def _open(
         )
     if not path.is_file():
         raise RolloutError(f"`{path}` can't be opened: it is no file")
-    return ItemStream(
-        open_chunks(as_lines(path, max_line_bytes=max_line_bytes, reading=reading), reading=reading),
+    return stream_chunks(
+        as_lines(path, max_line_bytes=max_line_bytes, reading=reading),
         path,
         records,
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=stop_after_bytes if stop_after_bytes is not None else sys.maxsize,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

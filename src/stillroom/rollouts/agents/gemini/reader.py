@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import documents
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
 from stillroom.rollouts.agents.ends import preview_of, read_head, read_small, read_tail
 from stillroom.rollouts.agents.gemini.records import Records
@@ -128,10 +127,13 @@ def open_items(
             reading=reading,
         )
         if path.suffix == ".json":
-            file = open_chunks(_messages(path, reading), reading=reading)
-            stop = sys.maxsize if stop_after_bytes is None else stop_after_bytes
-            return ItemStream(
-                file, path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop, reading=reading
+            return stream_chunks(
+                _messages(path, reading),
+                path,
+                records,
+                max_line_bytes=max_line_bytes,
+                stop_after_bytes=stop_after_bytes,
+                reading=reading,
             )
     except OSError as error:
         raise RolloutError(f"`{path}` can't be read: {error.strerror}") from error

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import documents
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import text_of, time_of
 from stillroom.rollouts.agents.inspect_ai.records import Records, outcome_of
 from stillroom.rollouts.agents.inspect_ai.samples import (
@@ -70,12 +69,12 @@ def open_items(
     place = place_of(path)
     if not place.log.is_file():
         raise RolloutError(f"`{path}` can't be opened: the log is gone")
-    return ItemStream(
-        open_chunks(_lines(place, reading), reading=reading),
+    return stream_chunks(
+        _lines(place, reading),
         path,
         Records(ReadStats(), load=lambda: attachments(place, reading=reading), reading=reading),
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=sys.maxsize if stop_after_bytes is None else stop_after_bytes,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.ends import preview_of, read_description
 from stillroom.rollouts.agents.kimi_code.messages import Call, Message, Part, texts_of
@@ -108,12 +107,12 @@ def open_session(
     """Open a session with all that it held before. Raises `RolloutError` if it can't be opened."""
     if not path.is_file():
         raise RolloutError(f"`{path}` can't be opened: it is no file")
-    return ItemStream(
-        open_chunks(_lines(path, max_line_bytes, reading), reading=reading),
+    return stream_chunks(
+        _lines(path, max_line_bytes, reading),
         path,
         OldRecords(ReadStats(), cwd=_cwd(path) or None, reading=reading),
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=stop_after_bytes if stop_after_bytes is not None else sys.maxsize,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

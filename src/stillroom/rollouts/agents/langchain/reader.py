@@ -6,14 +6,13 @@ inside of a graph has the graph's name behind it. Such a graph is a sub-agent of
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.langchain.checkpoints import inside_of, lines, sessions
 from stillroom.rollouts.agents.langchain.records import Records
@@ -62,12 +61,12 @@ def open_items(
             stop_after_bytes=stop_after_bytes,
             reading=reading,
         )
-    return ItemStream(
-        open_chunks(lines(place, session, max_line_bytes=max_line_bytes, reading=reading), reading=reading),
+    return stream_chunks(
+        lines(place, session, max_line_bytes=max_line_bytes, reading=reading),
         path,
         Records(ReadStats(), of_agent=bool(inside_of(session)[1]), reading=reading),
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=sys.maxsize if stop_after_bytes is None else stop_after_bytes,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

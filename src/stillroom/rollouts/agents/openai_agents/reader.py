@@ -5,12 +5,11 @@ The `rollout_path` is the database's path with the session's name as a fragment:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.names import place_of, thread_id
 from stillroom.rollouts.agents.openai_agents.database import lines, sessions
@@ -43,12 +42,12 @@ def open_items(
 ) -> ItemStream[Records]:
     """Open a session. What stands on a branch that the program left is marked."""
     place, session = place_of(path)
-    return ItemStream(
-        open_chunks(lines(place, session, reading=reading), reading=reading),
+    return stream_chunks(
+        lines(place, session, reading=reading),
         path,
         Records(ReadStats(), reading=reading),
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=sys.maxsize if stop_after_bytes is None else stop_after_bytes,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

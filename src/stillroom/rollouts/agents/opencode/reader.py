@@ -19,7 +19,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import number_of, text_of
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.opencode import database, folders
@@ -76,8 +76,8 @@ def _stream(
         chunks = database.lines(path.with_name(row[1]), session, reading=reading)
     else:
         chunks = folders.lines(path, session, reading=reading)
-    return ItemStream(
-        open_chunks(chunks, reading=reading),
+    return stream_chunks(
+        chunks,
         path,
         Records(ReadStats(), of_agent=bool(session.parent_id), quoted=session.is_headless, reading=reading),
         max_line_bytes=max_line_bytes,

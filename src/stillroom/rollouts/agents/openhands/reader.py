@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.openhands.events import STATE, State, events_of, inherited, lines, read_state, superseded
@@ -73,12 +72,12 @@ def _open(
         inherited=inherited(path, events) if whole else frozenset(),
         reading=reading,
     )
-    return ItemStream(
-        open_chunks(lines(events, reading=reading), reading=reading),
+    return stream_chunks(
+        lines(events, reading=reading),
         path,
         records,
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=stop_after_bytes if stop_after_bytes is not None else sys.maxsize,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

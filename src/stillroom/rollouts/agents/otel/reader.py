@@ -5,7 +5,6 @@ The `rollout_path` is the file's with the conversation's id as a fragment: `…/
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from stat import S_ISREG
@@ -14,7 +13,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.lists import list_files
 from stillroom.rollouts.agents.names import MAX_NAME_CHARS, place_of, rollout_path, thread_id
@@ -68,14 +67,14 @@ def open_items(
         found = conversations(place, max_line_bytes=max_line_bytes, reading=reading).get(name)
     except OSError as error:
         raise RolloutError(f"`{path}` can't be opened: {error.strerror}") from error
-    return ItemStream(
-        open_chunks(lines(place, name, max_line_bytes=max_line_bytes, reading=reading), reading=reading),
+    return stream_chunks(
+        lines(place, name, max_line_bytes=max_line_bytes, reading=reading),
         path,
         Records(
             ReadStats(), at_ms=found.last_ms if found else None, of_agent=bool(found and found.parent), reading=reading
         ),
         max_line_bytes=max_line_bytes,
-        stop_after_bytes=sys.maxsize if stop_after_bytes is None else stop_after_bytes,
+        stop_after_bytes=stop_after_bytes,
         reading=reading,
     )
 

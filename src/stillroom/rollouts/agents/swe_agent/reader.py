@@ -15,7 +15,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.chat_parts import when
-from stillroom.rollouts.agents.chunks import open_chunks
+from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.ends import asked_of
 from stillroom.rollouts.agents.made import UNREADABLE
@@ -103,8 +103,8 @@ def _stream(
         cwd=text_of(config.environment.cwd) or None,
         reading=reading,
     )
-    return ItemStream(
-        open_chunks(_lines(path, run, reading), reading=reading),
+    return stream_chunks(
+        _lines(path, run, reading),
         path,
         records,
         max_line_bytes=max_line_bytes,
