@@ -158,6 +158,14 @@ def test_damaged_counts_are_counted_anew(house: House, damage: bytes) -> None:
     assert house.coverage().amounts.words.total == 2
 
 
+def test_what_is_no_text_or_a_link_is_passed_over(house: House) -> None:
+    house.session(1, "Always deploy the zebra")
+    house.folder("zebra")
+    (house.settings.root / "memory_summary.md").write_bytes(b"\xff")
+    (house.settings.root / "skills").symlink_to("/etc")
+    assert house.coverage().amounts.words == Count(2, 0, 1)
+
+
 def test_without_sessions_there_is_nothing(house: House) -> None:
     found = house.coverage()
     assert (found.threads, found.states, found.worst) == (0, {}, ())

@@ -210,13 +210,14 @@ def test_the_summary_leads_to_what_the_handbook_says(house: House) -> None:
         ("MEMORY.md:999", InvalidRequest),
         ("MEMORY.md:2", InvalidRequest),
         ("../state.sqlite3:1", PathRefused),
-        ("skills:1", NotFound),
+        ("skills:1", PathRefused),
         ("xyzzy plugh", NotFound),
         ("NOPE.md:3", NotFound),
         ("   ", InvalidRequest),
     ],
 )
 def test_what_is_no_line_is_refused_by_name(house: House, asked: str, error: type[Exception]) -> None:
+    (house.root / "skills").symlink_to("/etc")
     with pytest.raises(error):
         house.why(asked)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import LOOKUP, Settings
-from stillroom.errors import NotFound, RecallError, RolloutError
+from stillroom.errors import RecallError, RolloutError
 from stillroom.insight.coverage.counted import Count, Counted, load_counts, save_counts
 from stillroom.insight.coverage.units import units_of, vocabulary_of
 from stillroom.progress import Progress, ProgressListener, silent
@@ -189,7 +189,7 @@ def _folder_texts(root: Path) -> Iterator[str]:
                     yield read_text(met.node, met.path, max_bytes=LOOKUP.max_file_bytes)
                 except RecallError:
                     continue  # no text
-        except NotFound:
+        except RecallError:  # there is none, or it is a link
             continue
 
 

@@ -109,7 +109,7 @@ def _searched(root: Path) -> Iterator[tuple[str, list[str]]]:
                 yield readable(met.path), read_text(met.node, met.path, max_bytes=LOOKUP.max_file_bytes).split("\n")
             except RecallError:
                 continue  # no text: nothing that could be asked about
-    except NotFound:
+    except RecallError:  # there are none, or it is a link
         return
 
 
