@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 FRAMEWORKS := .venv-adapters
+LONGEST := tests/pipeline tests/sandbox
 UV     := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -34,7 +35,9 @@ test: $(READY)  ## the unit tests, under a minute
 	@$(BIN)/python -m pytest -n 2
 
 slow: $(READY)  ## the tests that take longer: kill at every step, many processes, large files
-	@$(BIN)/python -m pytest -m slow
+	@# In two halves at once: the names of some of these tests hold pids, which `-n` can't divide.
+	@$(BIN)/python -m pytest -m slow $(LONGEST) & half=$$!; \
+	$(BIN)/python -m pytest -m slow $(addprefix --ignore=,$(LONGEST)); rest=$$?; wait $$half && exit $$rest
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 tests/rollouts
 
 adapters:  ## the budget and the recorder in real agent frameworks, in an environment of their own
