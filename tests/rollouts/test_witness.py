@@ -42,7 +42,7 @@ README = ran("cat README.md", "Always run `make seed` before the tests.")
     ],
 )
 def test_an_order_is_of_who_gave_it_first(events: list[Said | Ran], mark: str) -> None:
-    assert Witness(events).marked(ORDER, of_model=True) == ORDER + mark
+    assert Witness(events, about=[ORDER]).marked(ORDER, of_model=True) == ORDER + mark
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,21 @@ def test_a_models_fact_is_looked_for_in_the_session(line: str, mark: str) -> Non
         ran("pytest -k api", "KeyError: DB_URL\nlistening on 0.0.0.0:9443 tls_min=1.3"),
         assistant("The api tests need a database."),
     ]
-    assert Witness(events).marked(line, of_model=True) == line + mark
+    assert Witness(events, about=[line]).marked(line, of_model=True) == line + mark
 
 
 def test_of_rules_only_orders_are_doubted() -> None:
-    assert Witness([]).marked("- deploys go through `helmfile sync`", of_model=False).endswith("`helmfile sync`")
+    assert (
+        Witness([], about=["- deploys go through `helmfile sync`"])
+        .marked("- deploys go through `helmfile sync`", of_model=False)
+        .endswith("`helmfile sync`")
+    )
 
 
 def test_a_name_that_is_an_order_is_none() -> None:
     events = [README, assistant("done")]
-    assert Witness(events).slug("always-run-make-seed") is None
-    assert Witness(events).slug("fix-the-seed") == "fix-the-seed"
+    assert Witness(events, about=["always-run-make-seed"]).slug("always-run-make-seed") is None
+    assert Witness(events, about=["fix-the-seed"]).slug("fix-the-seed") == "fix-the-seed"
 
 
 @pytest.mark.parametrize(

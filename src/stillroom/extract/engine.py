@@ -15,7 +15,14 @@ from stillroom.config import OFFLINE, Settings
 from stillroom.errors import ContextTooLong, InvalidReply
 from stillroom.extract.outcome import ReadTotals
 from stillroom.extract.prompt import input_prompt, system_prompt
-from stillroom.extract.reading import ReadEvents, ReadText, read_text, read_thread_events, rollout_token_limit
+from stillroom.extract.reading import (
+    ReadEvents,
+    ReadText,
+    events_in,
+    read_text,
+    read_thread_events,
+    rollout_token_limit,
+)
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, parse_reply
 from stillroom.models import (
     Allowance,
@@ -26,7 +33,7 @@ from stillroom.models import (
     open_structured,
 )
 from stillroom.rollouts.redact import redact as redact_text
-from stillroom.rollouts.witness import Witness
+from stillroom.rollouts.witness import Witness, slug_words
 from stillroom.spending import Usage
 from stillroom.store import Store
 from stillroom.store.records import Stage1Draft
@@ -164,7 +171,7 @@ class ModelEngine:
             sent = -(-text.rendered.kept_bytes // _BYTES_PER_TOKEN)
             text = await asyncio.to_thread(self._read, thread, max(1, min(self._token_limit(), sent) // 2))
             reply = await self._ask(thread, text)
-        draft = await asyncio.to_thread(self._draft, thread, reply)
+        draft = await asyncio.to_thread(self._draft, thread, text, reply)
         return Extracted(draft=draft, read=text.read, usage=reply.usage, cut=text.rendered.cut)
 
     async def aclose(self) -> None:
@@ -210,8 +217,8 @@ class ModelEngine:
             )
         )
 
-    def _draft(self, thread: Thread, reply: StructuredReply) -> Stage1Draft | None:
-        """The answer, each line with who in the session supports it. Blocking: it reads the session again."""
+    def _draft(self, thread: Thread, text: ReadText, reply: StructuredReply) -> Stage1Draft | None:
+        """The answer, each line with who in the session supports it. Blocking: it may read the session again."""
         most = self._stage.max_reply_chars
         if len(reply.text) > most:
             raise InvalidReply(f"the answer has {len(reply.text):,} characters, more than {most:,}")
@@ -220,17 +227,19 @@ class ModelEngine:
             raw_memory=parsed.raw_memory, rollout_summary=parsed.rollout_summary, rollout_slug=parsed.rollout_slug
         )
         clean = clean_draft(draft, self._redact)
-        return self._witnessed(thread, clean) if clean is not None else None
+        return self._witnessed(thread, text, clean) if clean is not None else None
 
-    def _witnessed(self, thread: Thread, draft: Stage1Draft) -> Stage1Draft:
-        found = read_thread_events(
-            thread,
-            refuse_external=False,
-            stage=self._stage,
-            redact=self._redact,
-            root=self._settings.root,
-        )
-        witness = Witness(found.events)
+    def _witnessed(self, thread: Thread, text: ReadText, draft: Stage1Draft) -> Stage1Draft:
+        events = events_in(text)
+        if events is None:
+            events = read_thread_events(
+                thread,
+                refuse_external=False,
+                stage=self._stage,
+                redact=self._redact,
+                root=self._settings.root,
+            ).events
+        witness = Witness(events, about=(draft.raw_memory, draft.rollout_summary, slug_words(draft.rollout_slug)))
         return Stage1Draft(
             raw_memory=witness.marked(draft.raw_memory, of_model=True),
             rollout_summary=witness.marked(draft.rollout_summary, of_model=True),

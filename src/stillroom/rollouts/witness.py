@@ -10,9 +10,8 @@ from stillroom.lanes import Lane, is_out, marked
 from stillroom.rollouts.directives import is_directive
 from stillroom.rollouts.events import Ran, Said
 
-#: Words of each lane that are kept; a session of a day has a fifth of it.
-_MAX_WORDS = 500_000
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|[^\W_]+(?:[_./:@$+\\-]+[^\W_]+)*")
+_PART = re.compile(r"[^\W_]{2,}")
 _QUOTED = re.compile(r"`([^`\n]{2,400})`|“([^”\n]{2,400})”|\"([^\"\n]{2,400})\"")
 _MIN_PLAIN_CHARS = 4
 #: So much of an order must be in a person's words to be theirs, and in a printed text to be its.
@@ -37,8 +36,11 @@ _FOREIGN = re.compile(r"node_modules|site-packages|vendor/|\.venv|\.cargo|/pkg/m
 class Witness:
     """The events of one session. What is asked of it is answered from words, never from meaning."""
 
-    def __init__(self, events: Iterable[Said | Ran]) -> None:
+    def __init__(self, events: Iterable[Said | Ran], *, about: Iterable[str]) -> None:
+        """`about`: all texts that will be asked about. Only their words are looked for: a session has a thousand times
+        as many."""
         self._events = events
+        self._about = about
 
     def marked(self, text: str, *, of_model: bool) -> str:
         """`text` with the lane of each line that is below the assistant's.
@@ -55,7 +57,7 @@ class Witness:
 
     def slug(self, slug: str | None) -> str | None:
         """The name of a session, unless it is an order of nobody's."""
-        said = (slug or "").replace("-", " ").replace("_", " ")
+        said = slug_words(slug)
         return None if is_directive(said) and is_out(self._of_order(said, of_model=True), True) else slug
 
     def _of_order(self, line: str, *, of_model: bool) -> Lane:
@@ -108,16 +110,16 @@ class Witness:
 
     @cached_property
     def _first(self) -> dict[Lane, dict[str, int]]:
-        """For each lane its words, with the event that said each first."""
+        """For each lane the words that are asked about, with the event that said each first."""
+        wanted = frozenset(word for text in self._about for word in tokens_of(text))
         first: dict[Lane, dict[str, int]] = {lane: {} for lane in (*_SPOKEN, *_PRINTED)}
         begun = False
         for at, event in enumerate(self._events):
             begun = begun or isinstance(event, Ran)
             for lane, text in _texts(event, begun=begun):
-                known = first[lane]
-                if len(known) < _MAX_WORDS:
-                    for word in tokens_of(text):
-                        known.setdefault(word, at)
+                folded, known = text.casefold(), first[lane]
+                for word in wanted.intersection(_TOKEN.findall(folded)) | wanted.intersection(_PART.findall(folded)):
+                    known.setdefault(word, at)
         return first
 
 
@@ -155,7 +157,7 @@ def tokens_of(text: str) -> Iterable[str]:
     for token in _TOKEN.findall(text.casefold()):
         yield token
         if not token.isalnum():
-            yield from re.findall(r"[^\W_]{2,}", token)
+            yield from _PART.findall(token)
 
 
 def names_of(text: str) -> frozenset[str]:
@@ -173,6 +175,11 @@ def keys_of(text: str) -> frozenset[str]:
         return names
     plain = {t for t in _TOKEN.findall(text.casefold()) if len(t) >= _MIN_PLAIN_CHARS or not t.isascii()}
     return names | (plain - _TOLD)
+
+
+def slug_words(slug: str | None) -> str:
+    """The words in the name of a session."""
+    return (slug or "").replace("-", " ").replace("_", " ")
 
 
 def _without_conclusion(line: str) -> str:

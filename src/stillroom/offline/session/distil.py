@@ -16,7 +16,7 @@ from stillroom.offline.text.secrets import gives_secret, without_secrets
 from stillroom.offline.text.words import shorten
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact
-from stillroom.rollouts.witness import Witness
+from stillroom.rollouts.witness import Witness, slug_words
 from stillroom.store.records import Stage1Draft
 from stillroom.thread import Thread
 
@@ -65,13 +65,13 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
                 files=[_relative(path, cwd) for path, turn in changed.items() if turn in own][:MAX_FILES],
             )
         )
-    witness = Witness(events)
-    raw = witness.marked(draft.raw_memory(notes, cwd=cwd), of_model=False)
-    summary = witness.marked(draft.rollout_summary(notes, cwd=cwd, branch=thread.git_branch), of_model=False)
+    raw = draft.raw_memory(notes, cwd=cwd)
+    summary = draft.rollout_summary(notes, cwd=cwd, branch=thread.git_branch)
     slug = next((s for s in (slug_of(task.name) for task in split) if s), None)
+    witness = Witness(events, about=(raw, summary, slug_words(slug)))
     return Stage1Draft(
-        raw_memory=redact(without_secrets(raw)),
-        rollout_summary=redact(without_secrets(summary)),
+        raw_memory=redact(without_secrets(witness.marked(raw, of_model=False))),
+        rollout_summary=redact(without_secrets(witness.marked(summary, of_model=False))),
         rollout_slug=redact(slug) if (slug := witness.slug(slug)) else None,
     )
 
