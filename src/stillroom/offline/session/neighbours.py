@@ -23,13 +23,17 @@ _PRONOUN = late(
 
 def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
     """Whether a short rule is on what the sentence before it names ("a binding.irb is left. never leave it")."""
-    if kinds.is_question(before, spoken) or unmeant.is_idle(sentence, spoken):
-        return False
-    if _PRONOUN.match(sentence) and not unmeant.is_idle(before, spoken):
-        return kinds.has_own_rule(sentence, spoken) and kinds.own_weight(before, spoken) >= 1
-    if words.identifiers(sentence) or not words.identifiers(before):
-        return False
-    return kinds.own_weight(sentence, spoken) < kinds.LEANING and kinds.has_own_rule(sentence, spoken)
+    if _PRONOUN.match(sentence):
+        leans = kinds.own_weight(before, spoken) >= 1 and not unmeant.is_idle(before, spoken)
+    else:
+        leans = bool(words.identifiers(before)) and not words.identifiers(sentence)
+        leans = leans and kinds.own_weight(sentence, spoken) < kinds.LEANING
+    return (
+        leans
+        and kinds.has_own_rule(sentence, spoken)
+        and not kinds.is_question(before, spoken)
+        and not unmeant.is_idle(sentence, spoken)
+    )
 
 
 def goes_on(sentence: str, spoken: tuple[str, ...]) -> bool:

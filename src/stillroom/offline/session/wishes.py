@@ -119,10 +119,6 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
     asks_for = standing and (meant or not _WONDERS.match(quote)) and cues.has("polite", quote, spoken)
     if kinds.is_question(quote, spoken) and not asks_for and not (reproach and kinds.own_weight(quote, spoken) >= 3):
         return None
-    if unmeant.quotes_another(quote) or unmeant.is_idle(quote, spoken):
-        return None
-    if unmeant.is_kept_at_distance(quote, spoken):
-        return None
     own = words.content(quote)
     weight = kinds.own_weight(quote, spoken)
     if turn.number and not standing and cues.has("takeback", quote, spoken) and not kinds.numbers(quote):
@@ -136,6 +132,11 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
     reproachful = reproach and kinds.is_question(quote, spoken)
     kind = _kind(quote, turn, corrects=corrects or reproachful, changes=changes, standing=standing)
     if kind is None or not own:
+        return None
+    # Asked last of the few that got so far: it is asked of every clause.
+    if unmeant.quotes_another(quote) or unmeant.is_idle(quote, spoken):
+        return None
+    if unmeant.is_kept_at_distance(quote, spoken):
         return None
     if passing and not standing and not (kind == "decision" and kinds.is_parked(quote, spoken)):
         return None
