@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -146,8 +147,8 @@ async def run_pipeline(
         if not stack.enter_context(beside_others(settings.home)):
             return msgspec.structs.replace(report, skipped="taking_back")
         try:
-            opened = open_store(settings.database, clock=clock, limits=settings.database_limits)
-            store = await asyncio.to_thread(stack.enter_context, opened)
+            opening = partial(open_store, settings.database, clock=clock, limits=settings.database_limits)
+            store = await asyncio.to_thread(lambda: stack.enter_context(opening()))
         except StoreError as error:
             detail = f"{error}" + (f" ({error.hint})" if error.hint else "")
             return msgspec.structs.replace(report, skipped="no_state_db", detail=detail)

@@ -111,15 +111,17 @@ class Witness:
     @cached_property
     def _first(self) -> dict[Lane, dict[str, int]]:
         """For each lane the words that are asked about, with the event that said each first."""
-        wanted = frozenset(word for text in self._about for word in tokens_of(text))
         first: dict[Lane, dict[str, int]] = {lane: {} for lane in (*_SPOKEN, *_PRINTED)}
+        wanted = frozenset(key for text in self._about for key in _possible_keys(text))
+        if not wanted:
+            return first
         begun = False
         for at, event in enumerate(self._events):
             begun = begun or isinstance(event, Ran)
             for lane, text in _texts(event, begun=begun):
-                folded, known = text.casefold(), first[lane]
-                for word in wanted.intersection(_TOKEN.findall(folded)) | wanted.intersection(_PART.findall(folded)):
-                    known.setdefault(word, at)
+                said = " ".join(set(text.casefold().split()))  # each word once: most come many times
+                for word in wanted.intersection(_TOKEN.findall(said)) | wanted.intersection(_PART.findall(said)):
+                    first[lane].setdefault(word, at)
         return first
 
 
@@ -173,8 +175,13 @@ def keys_of(text: str) -> frozenset[str]:
     names = names_of(text)
     if len(names) >= 2:
         return names
+    return names | (_possible_keys(text) - _TOLD)
+
+
+def _possible_keys(text: str) -> frozenset[str]:
+    """What `keys_of` may find in any line of a text."""
     plain = {t for t in _TOKEN.findall(text.casefold()) if len(t) >= _MIN_PLAIN_CHARS or not t.isascii()}
-    return names | (plain - _TOLD)
+    return names_of(text) | plain
 
 
 def slug_words(slug: str | None) -> str:
