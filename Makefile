@@ -7,10 +7,11 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 FRAMEWORKS := .venv-adapters
 LONGEST := tests/pipeline tests/sandbox
+CLIENTS := tests/interop/test_session_clients.py
 UV     := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow adapters interop check format bench docs dist clean
+.PHONY: help demo test slow adapters interop clients check format bench docs dist clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -51,14 +52,16 @@ else
 endif
 	@$(FRAMEWORKS)/bin/python -m pytest tests/budget/adapters tests/recording/adapters -rs -m 'not interop'
 
-interop: $(READY)  ## the tests against real clients from npm, and a real llama.cpp; CLIENT=… VERSION=…: one client
+interop: $(READY)  ## the tests against the real Codex and Claude Code from npm, and a real llama.cpp
 ifdef UV
 	-@uv pip install --quiet --python $(BIN)/python --group interop
 else
 	-@$(BIN)/python -m pip install --quiet --group interop
 endif
-	@STILLROOM_CLIENT='$(CLIENT)' STILLROOM_CLIENT_VERSION='$(VERSION)' $(BIN)/python -m pytest -m interop -rs \
-		$(if $(CLIENT),tests/interop/test_session_clients.py)
+	@$(BIN)/python -m pytest -m interop -rs --ignore=$(CLIENTS)
+
+clients: $(READY)  ## run real clients of six agents from npm, and read what they store; CLIENT=… VERSION=…: one of them
+	@STILLROOM_CLIENT='$(CLIENT)' STILLROOM_CLIENT_VERSION='$(VERSION)' $(BIN)/python -m pytest -m interop -rs $(CLIENTS)
 
 check: $(READY)  ## format, lint, types, who may import whom, docs in step
 	@$(BIN)/ruff format --check .

@@ -1,6 +1,6 @@
 """What real clients store is read as it happened: nobody but the client itself can tell that its format is the same.
 
-A new version is checked with `make interop CLIENT=opencode VERSION=1.19.0`.
+A new version is checked with `make clients CLIENT=opencode VERSION=1.19.0`.
 """
 
 from __future__ import annotations
