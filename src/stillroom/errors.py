@@ -43,6 +43,18 @@ Expected results ("nothing changed", "lease lost", "no output") are return value
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
+
+def way_out(error: OSError, path: Path | str) -> str:
+    """The hint for a path that the system refuses to write."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some disk space, then try again"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"`{path}` must be yours to write: `chmod u+rwX '{path}'`"
+    return "`stillroom doctor` looks for what is wrong"
+
 
 class StillroomError(Exception):
     """Something that Stillroom was asked to do can't be done."""

@@ -17,7 +17,7 @@ from stillroom.cli.output import console, plain, print_data
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
-from stillroom.errors import RecordingError
+from stillroom.errors import RecordingError, way_out
 from stillroom.recording.exporting.export import ExportFormat, export_thread, find_thread
 
 
@@ -86,7 +86,7 @@ def _check(output: Path, *, overwrite: bool) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise RecordingError(f"`{output}` can't be written: {error.strerror}") from error
+        raise RecordingError(f"`{output}` can't be written: {error.strerror}", hint=way_out(error, output)) from error
     if not stat.S_ISREG(status.st_mode):
         raise RecordingError(f"`{output}` is no plain file", hint="without `--output` it goes to standard output")
     if not overwrite:
@@ -110,4 +110,4 @@ def _write(output: Path, parts: Iterable[bytes]) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise RecordingError(f"`{output}` can't be written: {error.strerror}") from error
+        raise RecordingError(f"`{output}` can't be written: {error.strerror}", hint=way_out(error, output)) from error

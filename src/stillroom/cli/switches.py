@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
-from stillroom.errors import ConfigError, WorkspaceError
+from stillroom.errors import ConfigError, WorkspaceError, way_out
 from stillroom.pausing import pause, paused_since, resume
 from stillroom.undoing.projects import Project, Switch, switch_project, switched_off_projects
 
@@ -47,7 +47,7 @@ def pause_command(*, home: Path | None = None, json: Annotated[bool, Parameter(n
     try:
         changed = pause(str(place), moment)
     except OSError as error:
-        raise WorkspaceError(f"`{place}` can't be written: {error.strerror}") from error
+        raise WorkspaceError(f"`{place}` can't be written: {error.strerror}", hint=way_out(error, place)) from error
     since = paused_since(str(place))
     if json:
         print_json(_Pause(since, changed))
@@ -75,7 +75,7 @@ def resume_command(*, home: Path | None = None, json: Annotated[bool, Parameter(
     try:
         changed = resume(str(place))
     except OSError as error:
-        raise WorkspaceError(f"`{place}` can't be written: {error.strerror}") from error
+        raise WorkspaceError(f"`{place}` can't be written: {error.strerror}", hint=way_out(error, place)) from error
     if json:
         print_json(_Pause(None, changed))
     else:

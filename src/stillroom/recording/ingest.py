@@ -14,7 +14,7 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import Settings
-from stillroom.errors import RecordingError, RolloutError, StoreError
+from stillroom.errors import RecordingError, RolloutError, StoreError, way_out
 from stillroom.homes import Format
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recording.lines import Redact, encoded, item_payload, line, meta_payload, usage_payload
@@ -127,7 +127,8 @@ def ingest_file(
     except StoreError as error:
         raise RecordingError(str(error), hint=error.hint) from error
     except OSError as error:
-        raise RecordingError(f"`{error.filename or path}`: {error.strerror}") from error
+        where = Path(error.filename or path)
+        raise RecordingError(f"`{where}`: {error.strerror}", hint=way_out(error, where.parent)) from error
     if not threads and not refused:
         refused.append(Refused(thread_id=None, reason=f"`{path}` holds no session of the format `{format}`"))
     return IngestReport(file=str(path), format=format, threads=tuple(threads), refused=tuple(refused))

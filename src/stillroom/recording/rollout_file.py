@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from stillroom.errors import RecordingError
+from stillroom.errors import RecordingError, way_out
 from stillroom.recording.names import private_folders
 from stillroom.spending import Usage
 
@@ -62,7 +62,9 @@ class RolloutFile:
                 if self._durable:
                     os.fsync(self._descriptor)
             except OSError as error:
-                raise RecordingError(f"`{self.path}` can't be written: {error.strerror}") from error
+                raise RecordingError(
+                    f"`{self.path}` can't be written: {error.strerror}", hint=way_out(error, self.path.parent)
+                ) from error
 
     def close(self) -> None:
         """Release the file; what is written stays."""

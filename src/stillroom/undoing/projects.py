@@ -9,7 +9,7 @@ import msgspec
 
 from stillroom.clock import SystemClock
 from stillroom.config import Settings
-from stillroom.errors import StoreError, WorkspaceError
+from stillroom.errors import StoreError, WorkspaceError, way_out
 from stillroom.recall.projects.repository import Repository, identify
 from stillroom.recall.projects.switched_off import FILE, SwitchedOff, load_switched_off, save_switched_off
 from stillroom.recall.telling.folders import ask_first_commit
@@ -56,7 +56,9 @@ def switch_project(settings: Settings, cwd: Path, *, on: bool) -> Switch:
         try:
             save_switched_off(home, off)
         except OSError as error:
-            raise WorkspaceError(f"`{settings.home / FILE}` can't be written: {error.strerror}") from error
+            raise WorkspaceError(
+                f"`{settings.home / FILE}` can't be written: {error.strerror}", hint=way_out(error, settings.home)
+            ) from error
     told = Project(folder=project.folder, is_git=project.is_git, remote=project.remote)
     if known is not None:
         told = Project(folder=known.folder, is_git=known.is_git, remote=known.remote)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from stillroom.errors import WorkspaceError
+from stillroom.errors import WorkspaceError, way_out
 from stillroom.thread import Thread
 from stillroom.undoing.traces import Traces
 
@@ -62,7 +62,9 @@ def begin(home: Path, work: Unfinished) -> None:
         temporary.replace(home / FILE)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise WorkspaceError(f"`{home / FILE}` can't be written: {error.strerror}; nothing was changed") from error
+        raise WorkspaceError(
+            f"`{home / FILE}` can't be written: {error.strerror}; nothing was changed", hint=way_out(error, home)
+        ) from error
 
 
 def begun(home: Path) -> Unfinished | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import LOOKUP, Lookup, RedactionStyle
-from stillroom.errors import InvalidRequest, PathRefused, RecallError
+from stillroom.errors import InvalidRequest, PathRefused, RecallError, way_out
 from stillroom.recall.browse.note_names import NOTES, check_name, names_for
 from stillroom.recall.browse.paths import opened_root
 from stillroom.rollouts.redact import redact
@@ -59,7 +59,10 @@ def add_note(
             except NotADirectoryError as error:
                 raise PathRefused(f"`{NOTES}` leads over a link or a file") from error
             except OSError as error:
-                raise RecallError(f"the note can't be written: {error.strerror}") from error
+                where = root / NOTES
+                raise RecallError(
+                    f"no note can be written to `{where}`: {error.strerror}", hint=way_out(error, root)
+                ) from error
     raise InvalidRequest(f"`{names[0]}` already exists", hint="give it another name")
 
 
@@ -70,4 +73,6 @@ def _make(root: Path) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise RecallError(f"the memory folder `{root}` can't be created: {error.strerror}") from error
+        raise RecallError(
+            f"the memory folder `{root}` can't be created: {error.strerror}", hint=way_out(error, root.parent)
+        ) from error

@@ -1,0 +1,140 @@
+"""A home with a memory in it, every command on it as a real process, and what must hold whatever was broken."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from stillroom.cli.app import COMMANDS
+
+PROJECT = Path(__file__).parents[2]
+SESSIONS = "codex-home/sessions/2026/11/29"
+SPLIT = "01a2273c-0036-7133-90f0-7698c74b216a"
+NOW = "2026-11-30T09:00:00Z"
+LATER = "2026-12-01T09:00:00Z"
+#: Permissions bind a root without these.
+NOT_ALMIGHTY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
+
+#: What a command is called with. One that is not here is called alone.
+WORDS: dict[str, tuple[str, ...]] = {
+    "--help": (),
+    "init": ("--yes",),
+    "run": ("--backfill", "--now", LATER),
+    "explain": (SPLIT,),
+    "search": ("parser",),
+    "read": ("MEMORY.md",),
+    "note": ("Deploys go out on Tuesdays.",),
+    "undo": ("--yes",),
+    "forget": (SPLIT, "--yes"),
+    "memories": ("--off",),
+    "ingest": ("{ingested}", "--format", "codex"),
+    "export": (SPLIT, "--format", "markdown"),
+    "budget": ("status",),
+    "why": ("MEMORY.md:3",),
+}
+#: What may change the memory folder or the database when it says that it did.
+CHANGING = frozenset({"run", "note", "undo", "redo", "forget", "memories", "ingest", "review", "redact"})
+EVERY = ("--help", *COMMANDS)
+
+
+@dataclass(frozen=True)
+class House:
+    """A person's home: agents' sessions, and Stillroom's home with a memory of them."""
+
+    base: Path
+
+    @property
+    def home(self) -> Path:
+        return self.base / ".stillroom"
+
+    @property
+    def root(self) -> Path:
+        return self.home / "memories"
+
+    @property
+    def database(self) -> Path:
+        return self.home / "state.sqlite3"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"HOME": str(self.base), "PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src")}
+
+    def words(self, command: str) -> list[str]:
+        return [command, *(word.format(ingested=self.base / "ingested.jsonl") for word in WORDS.get(command, ()))]
+
+    def start(self, command: str, *, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*prefix, sys.executable, "-m", "stillroom", *self.words(command)],
+            env=self.environment,
+            cwd=self.base,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+
+    def run(self, command: str, *, prefix: tuple[str, ...] = ()) -> Done:
+        with self.start(command, prefix=prefix) as process:
+            return ended(process)
+
+    def run_without_powers(self, command: str) -> Done:
+        """As somebody whom permissions bind."""
+        return self.run(command, prefix=NOT_ALMIGHTY if os.geteuid() == 0 else ())
+
+    def copy(self, to: Path) -> House:
+        shutil.copytree(self.base, to, symlinks=True)
+        return House(to)
+
+    def folder(self) -> dict[str, bytes]:
+        """The memory folder, without what is only there while something works."""
+        paths = [path for path in sorted(self.root.rglob("*")) if path.is_file() and not path.name.startswith(".")]
+        return {str(path.relative_to(self.root)): path.read_bytes() for path in paths}
+
+    def rows(self) -> dict[str, str]:
+        """A hash of every table."""
+        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as db:
+            names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            tables = {name: sorted(map(repr, db.execute(f"SELECT * FROM {name}"))) for name in names}
+        return {name: hashlib.sha256("\n".join(rows).encode()).hexdigest() for name, rows in tables.items()}
+
+    def is_whole(self) -> bool:
+        with closing(sqlite3.connect(self.database)) as db:
+            return db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def told(self) -> str:
+        return self.out + self.err
+
+
+def ended(process: subprocess.Popen[str]) -> Done:
+    out, err = process.communicate(timeout=110)
+    return Done(process.returncode, out, err)
+
+
+def build(base: Path) -> House:
+    """A house in which a pass has been, and a second one after an edit by hand."""
+    shutil.copytree(PROJECT / "examples" / "codex-home", base / ".codex")
+    (ingested,) = (PROJECT / "examples" / SESSIONS).glob(f"*{SPLIT}*")
+    text = ingested.read_text(encoding="utf-8").replace(SPLIT, "01a2273c-9999-7133-90f0-7698c74b216a")
+    (base / "ingested.jsonl").write_text(text, encoding="utf-8")
+    house = House(base)
+    command = [sys.executable, "-m", "stillroom", "run", "--backfill", "--now", NOW]
+    subprocess.run(command, env=house.environment, check=True, capture_output=True, timeout=60)
+    return house

@@ -1,0 +1,252 @@
+"""Every command on whatever may be broken: a clear message, an exit code, nothing lost, and the next command works."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from bad_house import CHANGING, EVERY, Done, House, build, ended
+
+DOCUMENTED = {0, 1, 2}
+#: They answer without the state database, or say what they could not ask it.
+WITHOUT_DATABASE = frozenset(
+    {
+        *("--help", "init", "uninit", "recall", "list", "read", "note", "log", "diff"),
+        *("pause", "resume", "memories", "mcp", "why"),
+    }
+)
+#: They read no settings.
+WITHOUT_SETTINGS = frozenset({"--help"})
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> House:
+    return build(tmp_path_factory.mktemp("built") / "house")
+
+
+@pytest.fixture
+def house(built: House, tmp_path: Path) -> House:
+    return built.copy(tmp_path / "house")
+
+
+@pytest.fixture(scope="session")
+def usual(built: House, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], int]:
+    """The exit code of a command where nothing is broken."""
+    codes: dict[str, int] = {}
+
+    def code(command: str) -> int:
+        if command not in codes:
+            done = built.copy(tmp_path_factory.mktemp("usual") / "house").run(command)
+            check_told(done)
+            codes[command] = done.code
+        return codes[command]
+
+    return code
+
+
+def check_told(done: Done) -> None:
+    assert done.code in DOCUMENTED, done.err
+    assert "Traceback" not in done.err, done.err
+
+
+def check_refused(done: Done, *, names: Path | str) -> None:
+    """It says what is wrong, with the place, and what to do."""
+    check_told(done)
+    assert done.code != 0
+    assert str(names) in done.told, done.told
+    assert any(mark in done.told for mark in ("hint:", "-> ", "`;", "(`", ": set ", "then try again", "remedy")), (
+        done.told
+    )
+
+
+def check_kept(house: House, before: dict[str, bytes]) -> None:
+    """Every file of the memory folder is as it was."""
+    after = house.folder()
+    assert {path: after.get(path) for path in before} == before
+
+
+def check_works_again(house: House, command: str, done: Done, usual: Callable[[str], int]) -> None:
+    """Where it could not do its work, it does as soon as it can. One that could has shown it."""
+    if done.code != usual(command):
+        after = house.run(command)
+        assert after.code == usual(command), (command, after.told)
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_in_an_empty_home(tmp_path: Path, built: House, command: str) -> None:
+    (tmp_path / "ingested.jsonl").write_bytes((built.base / "ingested.jsonl").read_bytes())
+    house = House(tmp_path)
+    done = house.run(command)
+    check_told(done)
+    if done.code:
+        assert "hint:" in done.err, done.err
+    assert house.run("status").code == 0
+
+
+@pytest.mark.parametrize("command", EVERY)
+@pytest.mark.parametrize("broken", ["no database", "damaged page", "newer schema"])
+def test_on_a_bad_database(house: House, usual: Callable[[str], int], broken: str, command: str) -> None:
+    before, good = house.folder(), house.database.read_bytes()
+    spoil(house.database, broken)
+    bad = house.database.read_bytes()
+    done = house.run(command)
+    if command in WITHOUT_DATABASE:
+        check_told(done)
+        assert done.code in (usual(command), 1)
+    else:
+        check_refused(done, names=house.database)
+        assert house.database.read_bytes() == bad
+    check_kept(house, before)
+    unspoil(house.database, good)
+    check_works_again(house, command, done, usual)
+
+
+def spoil(database: Path, broken: str) -> None:
+    match broken:
+        case "no database":
+            database.write_bytes(b"this is no database, but it is long enough to be one\n" * 1000)
+        case "damaged page":
+            data = database.read_bytes()
+            database.write_bytes(data[:4096] + b"\xa5" * (len(data) - 4096))
+        case "newer schema":
+            with closing(sqlite3.connect(database)) as db:
+                db.execute("PRAGMA journal_mode = DELETE")
+                db.execute("PRAGMA user_version = 99")
+
+
+def unspoil(database: Path, good: bytes) -> None:
+    for name in ("-wal", "-shm"):
+        Path(f"{database}{name}").unlink(missing_ok=True)
+    database.write_bytes(good)
+
+
+@contextmanager
+def locked(database: Path, *, altogether: bool) -> Iterator[None]:
+    """Another program holds the database: no one may write, or no one may even read."""
+    with closing(sqlite3.connect(database, isolation_level=None, check_same_thread=False)) as db:
+        if altogether:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        db.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("altogether", [False, True], ids=["for writing", "altogether"])
+def test_on_a_locked_database(built: House, tmp_path: Path, usual: Callable[[str], int], altogether: bool) -> None:
+    """All at once: each waits for half a minute, in case it is only a slow writer."""
+
+    def one(command: str) -> None:
+        house = built.copy(tmp_path / command.strip("-"))
+        before, rows = house.folder(), house.rows()
+        with locked(house.database, altogether=altogether):
+            done = house.run(command)
+        check_told(done)
+        if done.code not in (0, usual(command)):
+            check_refused(done, names=house.database)
+            assert "locked" in done.told, done.told
+        if done.code or command not in CHANGING:
+            check_kept(house, before)
+            assert house.rows() == rows
+        elif command not in WITHOUT_DATABASE:
+            assert not altogether, f"`{command}` says that it worked"
+        check_works_again(house, command, done, usual)
+
+    with ThreadPoolExecutor(len(EVERY)) as pool:
+        for done in [pool.submit(one, command) for command in EVERY]:
+            done.result()
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_with_settings_that_can_t_be_read(house: House, usual: Callable[[str], int], command: str) -> None:
+    before, rows, path = house.folder(), house.rows(), house.home / "config.toml"
+    path.write_text("[memories\nenabled = maybe\n", encoding="utf-8")
+    done = house.run(command)
+    if command in WITHOUT_SETTINGS:
+        check_told(done)
+    else:
+        check_refused(done, names=path)
+        assert done.code == (1 if command == "doctor" else 2)
+        check_kept(house, before)
+        assert house.rows() == rows
+    path.unlink()
+    check_works_again(house, command, done, usual)
+
+
+@pytest.mark.parametrize("command", EVERY)
+@pytest.mark.parametrize("place", ["home", "memory"])
+def test_on_a_read_only_folder(house: House, usual: Callable[[str], int], place: str, command: str) -> None:
+    if os.geteuid() == 0 and subprocess.run(["which", "setpriv"], capture_output=True, timeout=20).returncode:
+        pytest.skip("needs setpriv to give root's powers up")
+    before, rows = house.folder(), house.rows()
+    closed = house.home if place == "home" else house.root
+    chmod(closed, folders=0o500, files=0o400)
+    try:
+        done = house.run_without_powers(command)
+    finally:
+        chmod(closed, folders=0o700, files=0o600)
+    check_told(done)
+    if done.code not in (0, usual(command)):
+        check_refused(done, names=house.home)
+    if done.code or command not in CHANGING:
+        check_kept(house, before)
+    if done.code:
+        assert house.rows() == rows
+    check_works_again(house, command, done, usual)
+
+
+def chmod(place: Path, *, folders: int, files: int) -> None:
+    for path in [place, *place.rglob("*")]:
+        if path.is_dir():
+            path.chmod(0o700 if folders == 0o500 else folders)
+    for path in sorted([place, *place.rglob("*")], reverse=True):
+        if not path.is_symlink():
+            path.chmod(folders if path.is_dir() else files)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("only root mounts a small file system")
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(path)]
+    if (mounted := subprocess.run(mount, capture_output=True, text=True, timeout=20)).returncode:
+        pytest.skip(f"no file system can be mounted: {mounted.stderr.strip()}")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True, timeout=20)
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_on_a_full_disk(built: House, disk: Path, usual: Callable[[str], int], command: str) -> None:
+    house = built.copy(disk / "house")
+    before, rows = house.folder(), house.rows()
+    room = os.statvfs(disk)
+    (disk / "filling").write_bytes(b"\0" * (room.f_bavail * room.f_frsize))
+    done = house.run(command)
+    check_told(done)
+    if done.code not in (0, usual(command)):
+        check_refused(done, names=house.base)
+    (disk / "filling").unlink()
+    if done.code or command not in CHANGING:
+        check_kept(house, before)
+        assert house.rows() == rows
+    check_works_again(house, command, done, usual)
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_two_at_once(house: House, usual: Callable[[str], int], command: str) -> None:
+    """The same command twice, and a pass beside them."""
+    started = [house.start(command), house.start(command), house.start("run")]
+    for process in started:
+        with process:
+            check_told(ended(process))
+    assert house.is_whole()
+    assert house.run("run").code == 0
+    check_told(after := house.run(command))
+    assert after.code in (0, usual(command)) or command in CHANGING, after.told
