@@ -69,9 +69,14 @@ class House:
     def words(self, command: str) -> list[str]:
         return [command, *(word.format(ingested=self.base / "ingested.jsonl") for word in WORDS.get(command, ()))]
 
-    def start(self, command: str, *, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    def start(
+        self, command: str, *more: str, prefix: tuple[str, ...] = (), dying_at: int | None = None
+    ) -> subprocess.Popen[str]:
+        program = (
+            ["-m", "stillroom"] if dying_at is None else [str(Path(__file__).with_name("die_at.py")), str(dying_at)]
+        )
         return subprocess.Popen(
-            [*prefix, sys.executable, "-m", "stillroom", *self.words(command)],
+            [*prefix, sys.executable, *program, *self.words(command), *more],
             env=self.environment,
             cwd=self.base,
             stdin=subprocess.DEVNULL,
@@ -81,8 +86,9 @@ class House:
             errors="replace",
         )
 
-    def run(self, command: str, *, prefix: tuple[str, ...] = ()) -> Done:
-        with self.start(command, prefix=prefix) as process:
+    def run(self, command: str, *more: str, prefix: tuple[str, ...] = (), dying_at: int | None = None) -> Done:
+        """`dying_at`: kill it ahead of that change to disk; 0: count them."""
+        with self.start(command, *more, prefix=prefix, dying_at=dying_at) as process:
             return ended(process)
 
     def run_without_powers(self, command: str) -> Done:

@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError
 from stillroom import __version__
 from stillroom.cli.output import print_error
 from stillroom.cli.signals import Stopped
-from stillroom.errors import ConfigError, StillroomError
+from stillroom.errors import ConfigError, StillroomError, way_out
 
 app = App(
     name="stillroom",
@@ -85,6 +85,11 @@ def run_command(tokens: Sequence[str]) -> int:
         # What is still to be written would fail once more when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        # Whatever the system refuses anywhere: a full disk, a file that may not be written, too many open files.
+        where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "the disk"
+        print_error(f"`{where}`: {error.strerror or error}", hint=way_out(error, where))
+        return 1
     except KeyboardInterrupt:
         return _interrupted(130)
     except Stopped as stopped:
