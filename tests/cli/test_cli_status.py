@@ -58,6 +58,10 @@ def test_after_a_pass_it_is_told_what_became_of_each_session_and_why(environment
     assert line.split()[:2] == ["done", "watermark"]
     rulings = json.loads(stillroom("explain", "01a2273c-0036", "--json", env=environment).stdout)
     assert [each["verdict"] for each in rulings["selection"]] == ["passes"] * 6
+    thread_id = "01a2273c-0036-7133-90f0-7698c74b216a"
+    assert stillroom("forget", thread_id, "--yes", env=environment).returncode == 0
+    forgotten = stillroom("explain", thread_id, env=environment)
+    assert (forgotten.returncode, "was forgotten" in forgotten.stderr) == (1, True)
     ambiguous = stillroom("explain", "01a2", env=environment)
     assert (ambiguous.returncode, "several ids" in ambiguous.stderr) == (1, True)
 

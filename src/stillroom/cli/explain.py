@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from stillroom.cli.output import print_json, print_lines
 from stillroom.cli.rulings import remedy, why
-from stillroom.clock import SystemClock
-from stillroom.config import load_settings
+from stillroom.clock import Clock, SystemClock
+from stillroom.config import Settings, load_settings
 from stillroom.errors import RecordingError
 from stillroom.recording.exporting.export import find_thread
 from stillroom.store import Explanation, Question, Ruling, Store
@@ -53,7 +53,10 @@ def explain_command(
     """
     settings = load_settings(home=home)
     clock = SystemClock()
-    found = find_thread(settings, thread, clock=clock)
+    try:
+        found = find_thread(settings, thread, clock=clock)
+    except RecordingError as error:
+        raise _forgotten(settings, thread, clock) or error from None
     question = Question(
         memories=settings.memories,
         stage=settings.stage_one,
@@ -72,6 +75,16 @@ def explain_command(
         return 0
     print_lines(_lines(explanation))
     return 0
+
+
+def _forgotten(settings: Settings, thread: str, clock: Clock) -> RecordingError | None:
+    """Why nothing is known of it, if a person wanted that: of a whole id only, as a hash is all that is kept."""
+    if not settings.database.exists():
+        return None
+    with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+        if not store.is_forgotten(thread):
+            return None
+    return RecordingError(f"`{thread}` was forgotten", hint="it is never learnt again, and nothing else is kept of it")
 
 
 def _lines(explanation: Explanation) -> Iterator[tuple[str | None, str]]:

@@ -158,7 +158,7 @@ def _pass(line: PassLine) -> str:
         return f"skipped: {line.skipped.replace('_', ' ')}" + (f" ({line.reason})" if line.reason else "")
     failed = f", {line.failed:,} failed" if line.failed else ""
     told = f"{line.with_output:,} extracted, {line.no_output:,} without output{failed}"
-    ended = f"; {line.consolidation.replace('_', ' ')}" if line.consolidation else ""
+    ended = f"; consolidation: {line.consolidation.replace('_', ' ')}" if line.consolidation else ""
     return f"{told}{ended}" + (f": {line.reason}" if line.reason else "")
 
 
