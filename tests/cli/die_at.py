@@ -41,6 +41,7 @@ def main() -> None:
         return db
 
     connect, sqlite3.connect = sqlite3.connect, connected
+    sys.dont_write_bytecode = True  # whether there is some already is no step of the command's
     sys.addaudithook(audited)
     from stillroom.cli import main as stillroom
 
