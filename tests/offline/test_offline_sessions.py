@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.quality.score import figures, report, score
 
 SESSIONS = sorted((Path(__file__).parent / "sessions").glob("*.toml"))
 
 
+@pytest.mark.slow
 def test_every_session_keeps_what_it_taught_and_only_that() -> None:
     scored = score(SESSIONS)
     total = figures(scored)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from store_samples import DAY, DRAFT, HOUR, MEMORIES, NOW, ONE, STAMP, consolidate, extract, save, thread
@@ -86,6 +87,7 @@ def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
     clock.advance(seconds=luck.choice([0, 1, HOUR, HOUR + 1, -HOUR, -3 * HOUR, 2 * DAY]))
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), backfill=st.booleans(), cap=st.integers(1, 4), limit=st.integers(0, 6))
 def test_the_rules_say_of_every_thread_what_the_claim_does(seed: int, backfill: bool, cap: int, limit: int) -> None:
     clock, luck = FixedClock(NOW * 1000), random.Random(seed)
@@ -207,6 +209,7 @@ def test_each_rule_decides_about_a_thread_that_it_alone_refuses(store: Store, cl
     assert store.explain("nobody", question(clock)) is None
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), limit=st.integers(1, 3))
 def test_the_rules_say_of_every_output_what_the_selection_and_the_pruning_do(seed: int, limit: int) -> None:
     clock, luck = FixedClock(NOW * 1000), random.Random(seed)

@@ -156,12 +156,14 @@ def test_without_words_of_a_person_there_is_no_preview(tmp_path: Path) -> None:
 LONG = 20 * 1024 * 1024
 
 
+@pytest.mark.slow
 def test_a_first_line_of_20_mb_hides_neither_thread_nor_preview(tmp_path: Path) -> None:
     write(tmp_path, meta(base_instructions={"text": "obey me " * (LONG // 8)}) + user("hello"))
     thread = look(tmp_path).thread
     assert (thread.thread_id, thread.preview) == (ID, "hello")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", ".zst"])
 def test_an_early_output_of_20_mb_does_not_hide_the_preview(tmp_path: Path, ending: str) -> None:
     output = {"type": "function_call_output", "call_id": "c", "output": "a log \n" * (LONG // 8)}
@@ -170,6 +172,7 @@ def test_an_early_output_of_20_mb_does_not_hide_the_preview(tmp_path: Path, endi
     assert look(tmp_path).thread.preview == "hello"
 
 
+@pytest.mark.slow
 def test_an_image_of_20_mb_does_not_hide_what_was_said_with_it(tmp_path: Path) -> None:
     image = {"type": "input_image", "image_url": "data:image/png;base64," + "iVBORw0KGgo" * (LONG // 11)}
     content = [image, {"type": "input_text", "text": "what is this?"}]
@@ -177,6 +180,7 @@ def test_an_image_of_20_mb_does_not_hide_what_was_said_with_it(tmp_path: Path) -
     assert look(tmp_path).thread.preview == "what is this?"
 
 
+@pytest.mark.slow
 def test_first_words_are_not_looked_for_without_end_nor_where_the_table_has_them(tmp_path: Path) -> None:
     reading = Reading(head_bytes=1000, long_head_bytes=50_000)
     context = user("<environment_context>x</environment_context>")

@@ -240,6 +240,7 @@ _VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(value=_VALUES)
 def test_any_state_is_walked_as_far_as_it_is_one(tmp_path_factory, value: object):
     path = database(tmp_path_factory.mktemp("any"), empty=True)
@@ -248,6 +249,7 @@ def test_any_state_is_walked_as_far_as_it_is_one(tmp_path_factory, value: object
     assert (said[0], said[-1]) == (("user", "Hi."), ("user", "Ho."))
 
 
+@pytest.mark.slow
 @given(cut=st.floats(0, 1), byte=st.integers(0, 255), broken=st.booleans())
 def test_a_damaged_checkpoint_raises_nothing(tmp_path_factory, cut: float, byte: int, broken: bool):
     path = database(tmp_path_factory.mktemp("damaged"))

@@ -218,6 +218,7 @@ def test_a_huge_output_is_squeezed_as_it_is_read(tmp_path: Path):
     assert (stats.long_lines, stats.cut_bytes > 3_900_000) == (1, True)
 
 
+@pytest.mark.slow
 @given(at=st.floats(0, 1), bytes_=st.lists(st.tuples(st.floats(0.01, 1), st.integers(0, 255)), max_size=300))
 def test_a_database_that_is_damaged_anywhere_is_told_and_raises_nothing(tmp_path_factory, at: float, bytes_):
     home = tmp_path_factory.mktemp("damaged")
