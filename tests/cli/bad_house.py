@@ -33,6 +33,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "note": ("Deploys go out on Tuesdays.",),
     "undo": ("--yes",),
     "forget": (SPLIT, "--yes"),
+    "redact": ("--retro",),
     "memories": ("--off",),
     "ingest": ("{ingested}", "--format", "codex"),
     "export": (SPLIT, "--format", "markdown"),

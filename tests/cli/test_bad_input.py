@@ -61,9 +61,9 @@ def check_refused(done: Done, *, names: Path | str) -> None:
     check_told(done)
     assert done.code != 0
     assert str(names) in done.told, done.told
-    assert any(mark in done.told for mark in ("hint:", "-> ", "`;", "(`", ": set ", "then try again", "remedy")), (
-        done.told
-    )
+    assert any(
+        mark in done.told for mark in ("hint:", "-> ", "`;", "(`", ": set ", "then try again", "(upgrade it: ")
+    ), done.told
 
 
 def check_kept(house: House, before: dict[str, bytes]) -> None:
