@@ -198,7 +198,7 @@ def test_on_a_read_only_folder(house: House, usual: Callable[[str], int], place:
         check_refused(done, names=house.home)
     if done.code or command not in CHANGING:
         check_kept(house, before)
-    if done.code:
+    if done.code and command != "run":  # which records what stopped it, where it can
         assert house.rows() == rows
     check_works_again(house, command, done, usual)
 

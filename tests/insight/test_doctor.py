@@ -13,6 +13,7 @@ import pytest
 
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, StageOne, StageTwo, load_settings
+from stillroom.errors import WorkspaceError
 from stillroom.insight.doctor.configured import check_settings
 from stillroom.insight.doctor.database import check_database
 from stillroom.insight.doctor.examine import Report, examine
@@ -256,6 +257,24 @@ def test_copies_of_killed_runs_are_cleared(settings: Settings, clock: FixedClock
     assert (settings.staging / "dead").exists()
     assert looked_at(settings, clock, fix=True).is_well
     assert not (settings.staging / "dead").exists()
+
+
+def test_a_half_made_result_is_cleared_once_no_pass_is_at_work(settings: Settings, clock: FixedClock) -> None:
+    (settings.review / "held.new" / "tree").mkdir(parents=True)
+    (settings.review / "held").mkdir()
+    (settings.review / "held" / "held.json").write_bytes(b"not all of")
+    (settings.review / "rejected").write_bytes(b"kept\n")
+
+    def told() -> list[Found]:
+        return [each for each in check_leftovers(settings, clock) if each.finding.check == "review"]
+
+    (found,) = told()
+    assert found.finding.severity == "warning" and found.mend is not None
+    with beside_others(settings.home), pytest.raises(WorkspaceError):
+        found.mend()
+    assert found.mend() == "cleared 2"
+    assert told() == []
+    assert [path.name for path in settings.review.iterdir()] == ["rejected"]
 
 
 def test_settings_that_can_t_be_read_are_a_finding_and_nothing_is_mended(settings: Settings, clock: FixedClock) -> None:

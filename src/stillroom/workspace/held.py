@@ -150,6 +150,13 @@ def forget(review: Path) -> None:
     remove_tree(review)
 
 
+def left_behind(review: Path) -> list[Path]:
+    """What a killed process had half made or half deleted here, if none is at work."""
+    parts = [review / name for name in (_NEW, _GONE) if (review / name).is_dir()]
+    unreadable = (review / _HELD).is_dir() and load(review) is None
+    return [*parts, review / _HELD] if unreadable else parts
+
+
 def is_stale(held: Held, head: str | None) -> bool:
     """Whether the memory went on since: what is held was made for a folder that there is no more."""
     return held.baseline != head

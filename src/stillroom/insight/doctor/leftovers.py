@@ -12,14 +12,17 @@ from stillroom.insight.doctor.finding import Found, found, ok
 from stillroom.pausing import paused_since
 from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone
+from stillroom.workspace import held
 from stillroom.workspace.history import History
 from stillroom.workspace.staging import left_behind, recover
+from stillroom.workspace.tree import remove_tree
 
 
 def check_leftovers(settings: Settings, clock: Clock) -> Iterator[Found]:
     """Something begun and not ended, copies of the folder, a pause."""
     yield from _unfinished(settings, clock)
     yield from _staging(settings)
+    yield from _review(settings)
     if since := paused_since(str(settings.home)):
         yield found("passes", "note", f"they are paused since {since}", remedy="stillroom resume")
     if not settings.memories.enabled:
@@ -67,6 +70,24 @@ def _staging(settings: Settings) -> Iterator[Found]:
     remedy = "stillroom doctor --fix  # or any consolidation clears it"
     clear = partial(_recover, settings)
     yield found("staging", "warning", what, where=str(settings.staging), remedy=remedy, mend=clear)
+
+
+def _review(settings: Settings) -> Iterator[Found]:
+    if held.load(settings.review):
+        yield found("review", "note", "a consolidation's result waits for you", remedy="stillroom review")
+    if left := held.left_behind(settings.review):
+        what = "a killed run left a result there that can't be decided about"
+        clear = partial(_clear_review, settings)
+        remedy = "stillroom doctor --fix  # the next consolidation makes it again"
+        yield found("review", "warning", what, where=str(left[0]), remedy=remedy, mend=clear)
+
+
+def _clear_review(settings: Settings) -> str:
+    with alone(settings.home, wait_seconds=0):
+        left = held.left_behind(settings.review)
+        for path in left:
+            remove_tree(path)
+    return f"cleared {len(left):,}"
 
 
 def _recover(settings: Settings) -> str:
