@@ -40,7 +40,7 @@ def why_command(
     """Explain a line of the memory: who wrote it, which sessions it rests on, who said so, how often it was cited.
 
     ```
-    stillroom why MEMORY.md:35
+    stillroom why MEMORY.md:34
     stillroom why "run the tests with -q"
     stillroom why skills/release/SKILL.md:12 --json
     ```
