@@ -7,11 +7,12 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 FRAMEWORKS := .venv-adapters
 LONGEST := tests/pipeline tests/sandbox
+BROKEN := tests/cli/test_bad_input.py
 CLIENTS := tests/interop/test_session_clients.py
 UV     := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow adapters interop clients check format bench docs dist clean
+.PHONY: help demo test slow broken adapters interop clients check format bench docs dist clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -38,8 +39,11 @@ test: $(READY)  ## the unit tests, under a minute
 slow: $(READY)  ## the tests that take longer: kill at every step, many processes, large files
 	@# In two halves at once: the names of some of these tests hold pids, which `-n` can't divide.
 	@$(BIN)/python -m pytest -m slow $(LONGEST) & half=$$!; \
-	$(BIN)/python -m pytest -m slow $(addprefix --ignore=,$(LONGEST)); rest=$$?; wait $$half && exit $$rest
+	$(BIN)/python -m pytest -m slow $(addprefix --ignore=,$(LONGEST) $(BROKEN)); rest=$$?; wait $$half && exit $$rest
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 tests/rollouts
+
+broken: $(READY)  ## every command on homes that are broken in every way; PART=…: some of it, by name
+	@$(BIN)/python -m pytest -m slow $(BROKEN) $(if $(PART),-k "$(PART)")
 
 adapters:  ## the budget and the recorder in real agent frameworks, in an environment of their own
 ifdef UV
