@@ -48,6 +48,7 @@ WHOLE = (
     "cli/test_cli_status.py",
     "cli/test_cli_switches.py",
     "consolidate/test_consolidation_agent.py",
+    "insight/test_doctor.py",
     "integrations/test_doctor_command.py",
     "integrations/test_hook.py",
     "integrations/test_init.py",

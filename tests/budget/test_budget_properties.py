@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -269,6 +270,7 @@ def comparable(status: BudgetStatus) -> dict[str, Any]:
 
 
 TestTwoLedgers = TwoLedgers.TestCase
+TestTwoLedgers = pytest.mark.slow(TestTwoLedgers)
 TestTwoLedgers.settings = settings(
     max_examples=15, stateful_step_count=25, deadline=None, phases=(Phase.explicit, Phase.generate, Phase.shrink)
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def events(home: Path) -> list[Said | Ran]:
         return read_events(items)
 
 
+@pytest.mark.slow
 @given(said=st.lists(texts, min_size=1, max_size=6), cut=st.floats(0, 1))
 @example(said=["said: x"], cut=0.0)
 @example(said=["said: \ud800 \x00 \u2028 \n"], cut=1.0)

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -248,4 +249,5 @@ class Leases(RuleBasedStateMachine):
 
 
 TestLeases = Leases.TestCase
+TestLeases = pytest.mark.slow(TestLeases)
 TestLeases.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)

@@ -272,6 +272,7 @@ def test_a_missing_git_is_no_reason_to_move_the_history_aside(
     assert history.git_dir.is_dir()
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.binary(min_size=1, max_size=12).filter(lambda name: not set(name) & {0, 47} and name not in (b".", b"..")),

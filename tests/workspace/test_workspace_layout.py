@@ -137,6 +137,7 @@ def test_a_scan_neither_follows_nor_waits(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_any_tree_can_be_removed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()
