@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from stillroom.lanes import Lane, is_out, marked
@@ -36,7 +36,7 @@ _FOREIGN = re.compile(r"node_modules|site-packages|vendor/|\.venv|\.cargo|/pkg/m
 class Witness:
     """The events of one session. What is asked of it is answered from words, never from meaning."""
 
-    def __init__(self, events: Iterable[Said | Ran], *, about: Iterable[str]) -> None:
+    def __init__(self, events: Sequence[Said | Ran], *, about: Iterable[str]) -> None:
         """`about`: all texts that will be asked about. Only their words are looked for: a session has a thousand times
         as many."""
         self._events = events
@@ -90,12 +90,12 @@ class Witness:
         return "none" if invented else "agent"
 
     def _share(self, keys: frozenset[str], lane: Lane) -> float:
-        found = self._first[lane]
+        found = self._first(lane)
         return sum(key in found for key in keys) / len(keys)
 
     def _since(self, keys: frozenset[str], lane: Lane) -> int | None:
         """The event by which this lane had said enough of it; None: never."""
-        found = sorted(at for key in keys if (at := self._first[lane].get(key)) is not None)
+        found = sorted(at for key in keys if (at := self._first(lane).get(key)) is not None)
         needed = max(1, -(-len(keys) * 6 // 10))
         return found[needed - 1] if len(found) >= needed else None
 
@@ -108,20 +108,30 @@ class Witness:
                 cut.setdefault(_lane_of(event), at)
         return cut
 
+    def _first(self, lane: Lane) -> dict[str, int]:
+        """The words of a lane that are asked about, with the event that said each first."""
+        return (self._spoken if lane in _SPOKEN else self._printed)[lane]
+
     @cached_property
-    def _first(self) -> dict[Lane, dict[str, int]]:
-        """For each lane the words that are asked about, with the event that said each first."""
-        first: dict[Lane, dict[str, int]] = {lane: {} for lane in (*_SPOKEN, *_PRINTED)}
+    def _spoken(self) -> dict[Lane, dict[str, int]]:
+        return self._index(_SPOKEN)
+
+    @cached_property
+    def _printed(self) -> dict[Lane, dict[str, int]]:
+        """Apart: it is most of a session, and seldom needed."""
+        return self._index(_PRINTED)
+
+    def _index(self, lanes: tuple[Lane, ...]) -> dict[Lane, dict[str, int]]:
+        first: dict[Lane, dict[str, int]] = {lane: {} for lane in lanes}
         wanted = frozenset(key for text in self._about for key in _possible_keys(text))
-        if not wanted:
-            return first
         begun = False
         for at, event in enumerate(self._events):
             begun = begun or isinstance(event, Ran)
-            for lane, text in _texts(event, begun=begun):
-                said = " ".join(set(text.casefold().split()))  # each word once: most come many times
-                for word in wanted.intersection(_TOKEN.findall(said)) | wanted.intersection(_PART.findall(said)):
-                    first[lane].setdefault(word, at)
+            for lane, text in _texts(event, begun=begun) if wanted else ():
+                if lane in first:
+                    said = " ".join(set(text.casefold().split()))  # each word once: most come many times
+                    for word in wanted.intersection(_TOKEN.findall(said)) | wanted.intersection(_PART.findall(said)):
+                        first[lane].setdefault(word, at)
         return first
 
 
