@@ -10,16 +10,14 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.moment import parse_moment
 from stillroom.cli.output import console, plain, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
 from stillroom.errors import ConfigError
-from stillroom.store import Store
-from stillroom.undoing.alone import alone
 from stillroom.undoing.choosing import Choice
-from stillroom.undoing.finishing import finish
 from stillroom.undoing.forgetting import Forgotten, Preview, forget, plan_forgetting
 from stillroom.undoing.residue import Left
 
@@ -92,12 +90,7 @@ def forget_command(
         console().print("there is no memory yet", style="yellow")
         return 0
     clock = SystemClock()
-    with (
-        alone(settings.home),
-        Store.open(settings.database, clock=clock, limits=settings.database_limits) as store,
-    ):
-        if told := finish(settings, store):
-            console().print(plain(told), style="yellow", markup=False)
+    with store_alone(settings, clock) as store:
         plan = plan_forgetting(settings, store, choice, now=clock.now())
         if not json:
             _show(plan.preview)

@@ -8,15 +8,13 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.forget import tell_left
 from stillroom.cli.output import console, plain, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
 from stillroom.errors import ConfigError
-from stillroom.store import Store
-from stillroom.undoing.alone import alone
-from stillroom.undoing.finishing import finish
 from stillroom.undoing.redacting import Kind, Redacted, find_secrets, redact_stored
 
 _SHOWN = 4
@@ -68,12 +66,7 @@ def redact_command(
         console().print("there is no memory yet", style="yellow")
         return 0
     clock = SystemClock()
-    with (
-        alone(settings.home),
-        Store.open(settings.database, clock=clock, limits=settings.database_limits) as store,
-    ):
-        if told := finish(settings, store):
-            console().print(plain(told), style="yellow", markup=False)
+    with store_alone(settings, clock) as store:
         kinds = find_secrets(settings, store)
         if not json:
             _show(kinds)

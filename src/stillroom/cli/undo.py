@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.output import console, plain, print_json
 from stillroom.clock import SystemClock
@@ -75,12 +76,7 @@ def undo_command(
         console().print("there is no memory yet", style="yellow")
         return 0
     clock = SystemClock()
-    with (
-        alone(settings.home),
-        Store.open(settings.database, clock=clock, limits=settings.database_limits) as store,
-    ):
-        if told := finish(settings, store):
-            console().print(plain(told), style="yellow", markup=False)
+    with store_alone(settings, clock) as store:
         history = open_history(settings)
         plan = plan_undo(settings, history, version, now=clock.now(), discard_edits=discard_edits)
         if not json:
