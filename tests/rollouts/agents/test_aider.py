@@ -218,4 +218,11 @@ def test_a_history_cut_anywhere_loses_nothing_before_the_cut(tmp_path_factory, c
             part += read(reader, path)[0]
     # The message that was cut may be anybody's, and what follows a message in one piece with it belongs to it.
     assert part[:-1] == whole[: max(len(part) - 1, 0)]
-    assert sum(who == "user" for who, _ in part) == data[:at].count("é.  \n".encode())
+    assert sum(who == "user" for who, _ in part) == (data[:at] + garbage).count("é.  \n".encode())
+
+
+def test_a_line_that_is_still_being_written_is_nobodys_word_yet(tmp_path: Path):
+    for tail, said in (("#### B", ["A."]), ("#### B.  ", ["A."]), ("#### B.  \n", ["A.", "B."])):
+        path = put(tmp_path, chat(typed("A.")) + "\n" + tail)
+        (thread,) = threads(path)
+        assert [text for who, text in read(reader, Path(thread.rollout_path))[0] if who == "user"] == said

@@ -69,6 +69,8 @@ def _lines(file: BinaryIO) -> Generator[bytes, None, None]:
             talk.blank = True
         elif talk.blank and piece[0] == 35 and started_at(piece) is not None:
             break
+        elif piece[-1] != 10 and len(piece) < PIECE_BYTES:
+            break  # still being written: only a line's end tells whose it is
         else:
             kind, text, begins = talk.next(piece.rstrip(b"\r\n"))
             if begins:
