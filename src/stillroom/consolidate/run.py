@@ -31,9 +31,8 @@ from stillroom.store.records import (
 )
 from stillroom.workspace import held
 from stillroom.workspace.history import History
+from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import HANDBOOK
-from stillroom.workspace.publish import Checkpoint
-from stillroom.workspace.staging import nothing
 
 #: Steps that use the history and can be done again at no cost.
 _BEFORE_THE_AGENT = frozenset(

@@ -23,9 +23,10 @@ from stillroom.workspace import held
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.held import Held
 from stillroom.workspace.history import History, gather
+from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import HANDBOOK, may_publish
-from stillroom.workspace.publish import Checkpoint, PublishReport
-from stillroom.workspace.staging import Staging, nothing, open_staging
+from stillroom.workspace.publish import PublishReport
+from stillroom.workspace.staging import Staging, open_staging
 from stillroom.workspace.tree import drop, opened, parent
 from stillroom.workspace.validate import Before, Finding, check_artifacts, scrub
 

@@ -14,10 +14,11 @@ from stillroom.config import Settings
 from stillroom.errors import FolderRefused, WorkspaceError
 from stillroom.workspace import held
 from stillroom.workspace.history import History
+from stillroom.workspace.journal import Checkpoint
 from stillroom.workspace.mending import Mended, mend
-from stillroom.workspace.publish import Checkpoint
+from stillroom.workspace.recovery import recover
 from stillroom.workspace.rewriting import Rewritten, rewrite
-from stillroom.workspace.staging import forget_copies, recover
+from stillroom.workspace.runs import forget_copies
 
 #: What a session start, a search or a scan makes again. A `*` stands for what follows.
 _MADE_AGAIN = (

@@ -29,9 +29,8 @@ from stillroom.undoing.residue import Left, residue
 from stillroom.undoing.traces import Finder, Traces
 from stillroom.undoing.unfinished import Forgetting
 from stillroom.workspace.history import History
+from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import EXTENSIONS, HANDBOOK, SUMMARY
-from stillroom.workspace.publish import Checkpoint
-from stillroom.workspace.staging import nothing
 from stillroom.workspace.tree import opened, parent, scan, shown, write_new
 
 _FOLDER = f"{EXTENSIONS}/forgotten"

@@ -21,9 +21,8 @@ from stillroom.undoing.residue import Left, residue
 from stillroom.undoing.traces import Finder, Traces
 from stillroom.undoing.unfinished import Redacting
 from stillroom.workspace.history import History
+from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import SUMMARY
-from stillroom.workspace.publish import Checkpoint
-from stillroom.workspace.staging import nothing
 from stillroom.workspace.tree import scan, shown
 
 #: A shorter "secret" stands in too many places by chance.

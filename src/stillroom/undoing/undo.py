@@ -28,9 +28,10 @@ from stillroom.undoing.versions import UNDOES, Version, open_history, parent_of,
 from stillroom.workspace import artifacts
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import History, gather
+from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import may_publish
-from stillroom.workspace.publish import Checkpoint, PublishReport
-from stillroom.workspace.staging import Staging, nothing, open_staging
+from stillroom.workspace.publish import PublishReport
+from stillroom.workspace.staging import Staging, open_staging
 from stillroom.workspace.tree import drop, opened, parent, shown, write_new
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stillroom.config import StageTwo
-from stillroom.workspace.publish import Checkpoint, clear_temporary
+from stillroom.workspace.journal import Checkpoint
+from stillroom.workspace.publish import clear_temporary
 from stillroom.workspace.tree import (
     TEMPORARY_PREFIX,
     drop,

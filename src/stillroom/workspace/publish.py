@@ -9,19 +9,16 @@ again from the start, and comes out the same.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
 
 from stillroom.config import StageTwo
-from stillroom.errors import WorkspaceError
-from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import Content, Draft
 from stillroom.workspace.history import History
+from stillroom.workspace.journal import Checkpoint, Contents, Journal, Operation
 from stillroom.workspace.trailers import RUN, with_trailers
 from stillroom.workspace.tree import (
     TEMPORARY_PREFIX,
@@ -39,22 +36,12 @@ from stillroom.workspace.tree import (
 
 EDITS = "Edits since the last consolidation"
 
-Checkpoint = Callable[[str], None]
-
 #: A link where a folder should be: which error it is depends on the system.
 _NOT_A_FOLDER = frozenset({errno.ELOOP, errno.EMLINK, errno.EISDIR})
 #: What file systems without hard links say.
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 #: So many files are made durable one by one; for more it is quicker to have the system write out everything once.
 _FILES_SYNCED_SINGLY = 64
-
-
-class Operation(NamedTuple):
-    """One path of the folder: what it must still be, and what it becomes. None: absent."""
-
-    path: str
-    before: Entry | None
-    after: Entry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,127 +58,13 @@ class PublishReport:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
-    """Everything that has to be done, before the first of it is."""
-
-    NAME: ClassVar[str] = "journal.json"
-    CONTENTS: ClassVar[str] = "contents"
-
-    run_id: str
-    root: Path
-    message: str
-    now: int
-    head: str | None
-    operations: list[Operation]
-    #: What a person changed since the old baseline, as the agent saw it; None removes a path. Committed first.
-    edits: dict[str, Entry | None]
-    #: Differences of the new baseline from the old one with these edits.
-    commit: dict[str, Entry | None]
-    #: The same, for paths where a person's version stays: what the agent saw.
-    seen: dict[str, Entry | None]
-
-    @classmethod
-    def plan(
-        cls,
-        *,
-        run_id: str,
-        root: Path,
-        message: str,
-        now: int,
-        head: str | None,
-        baseline: Mapping[str, Entry],
-        copied: Mapping[str, Entry],
-        seen: Mapping[str, Entry],
-        final: Mapping[str, Entry],
-    ) -> Self:
-        """Work out what turns the folder into `final`."""
-        operations = [
-            Operation(path, copied.get(path), final.get(path))
-            for path in sorted(copied.keys() | final.keys())
-            if copied.get(path) != final.get(path)
-        ]
-        # Removals first: a folder may take the place of a file.
-        operations.sort(key=lambda operation: operation.after is not None)
-        edits = {
-            path: entry
-            for path, entry in _differences(baseline, seen, baseline.keys() | seen.keys()).items()
-            if copied.get(path) == entry and not is_written_by_code(path)
-        }
-        edited = {path: entry for path, entry in {**baseline, **edits}.items() if entry is not None}
-        return cls(
-            run_id=run_id,
-            root=root,
-            message=message,
-            now=now,
-            head=head,
-            operations=operations,
-            edits=edits,
-            commit=_differences(edited, final, edited.keys() | final.keys()),
-            seen=_differences(edited, seen, (operation.path for operation in operations)),
-        )
-
-    @classmethod
-    def load(cls, run: Path) -> tuple[Self, dict[str, tuple[int, int]]]:
-        """Read a journal back, and where its contents are."""
-        try:
-            table = json.loads((run / cls.NAME).read_bytes())
-            journal = cls(
-                run_id=table["run_id"],
-                root=Path(table["root"]),
-                message=table["message"],
-                now=table["now"],
-                head=table["head"],
-                operations=[Operation(path, _entry(old), _entry(new)) for path, old, new in table["operations"]],
-                edits={path: _entry(entry) for path, entry in table.get("edits", {}).items()},
-                commit={path: _entry(entry) for path, entry in table["commit"].items()},
-                seen={path: _entry(entry) for path, entry in table["seen"].items()},
-            )
-            return journal, {blob: (start, size) for blob, (start, size) in table["contents"].items()}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise WorkspaceError(f"`{run / cls.NAME}` can't be read: {error}") from error
-
-    def dump(self, contents: Mapping[str, tuple[int, int]]) -> bytes:
-        """As bytes: ASCII, because names need not be UTF-8."""
-        table = {
-            "run_id": self.run_id,
-            "root": str(self.root),
-            "message": self.message,
-            "now": self.now,
-            "head": self.head,
-            "operations": self.operations,
-            "edits": self.edits,
-            "commit": self.commit,
-            "seen": self.seen,
-            "contents": contents,
-        }
-        return json.dumps(table).encode("ascii")
-
-
-def keep(run: Path, journal: Journal, contents: Mapping[str, Content], *, checkpoint: Checkpoint) -> None:
-    """Put contents and journal on disk. Once this returns, the result will come into the folder, crash or not."""
-    places: dict[str, tuple[int, int]] = {}
-    start = 0
-    for blob, content in contents.items():
-        places[blob] = (start, len(content.data))
-        start += len(content.data)
-    with naming(str(run), "written"), opened(run) as folder:
-        write_new(folder, Journal.CONTENTS, b"".join(c.data for c in contents.values()), executable=False, durable=True)
-        checkpoint("contents kept")
-        write_new(folder, f"{Journal.NAME}.new", journal.dump(places), executable=False, durable=True)
-        checkpoint("journal written")
-        os.replace(f"{Journal.NAME}.new", Journal.NAME, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
-    checkpoint("journal kept")
-
-
 def carry_out(run: Path, history: History, *, checkpoint: Checkpoint, limits: StageTwo) -> PublishReport:
     """Do what the journal says, as far as it is not done, and remove the journal."""
     journal, places = Journal.load(run)
     written: list[str] = []
     deleted: list[str] = []
     kept: list[str] = []
-    with _Contents(run, places) as contents:
+    with Contents(run, places) as contents:
         with opened(journal.root) as root:
             clear_temporary(root)
             durable = len(journal.operations) <= _FILES_SYNCED_SINGLY
@@ -222,30 +95,8 @@ def clear_temporary(root: int) -> None:
             drop(root, name)
 
 
-class _Contents:
-    """The contents of a journal, by object id; each is checked when it is read."""
-
-    def __init__(self, run: Path, places: Mapping[str, tuple[int, int]]) -> None:
-        self._places = places
-        self._file = (run / Journal.CONTENTS).open("rb")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def data(self, entry: Entry) -> bytes:
-        start, size = self._places[entry.blob]
-        self._file.seek(start)
-        data = self._file.read(size)
-        if blob_id(data) != entry.blob:
-            raise WorkspaceError(f"`{self._file.name}` is damaged")
-        return data
-
-
 def _apply(
-    root: int, operation: Operation, contents: _Contents, checkpoint: Checkpoint, limits: StageTwo, *, durable: bool
+    root: int, operation: Operation, contents: Contents, checkpoint: Checkpoint, limits: StageTwo, *, durable: bool
 ) -> bool:
     """Put one path in place; False when it is neither what it was nor what it becomes, and therefore a person's."""
     path, before, after = operation
@@ -330,7 +181,7 @@ def _remove_empty_folders(root: int, path: str) -> None:
         steps.pop()
 
 
-def _commit(journal: Journal, kept: Iterable[str], contents: _Contents, history: History) -> str | None:
+def _commit(journal: Journal, kept: Iterable[str], contents: Contents, history: History) -> str | None:
     trailer = f"{RUN}: {journal.run_id}"
     head = history.head()
     if head != journal.head:
@@ -350,16 +201,8 @@ def _commit(journal: Journal, kept: Iterable[str], contents: _Contents, history:
     return history.repository.commit_all(drafts, parent=journal.head, now=journal.now) if drafts else None
 
 
-def _read(changes: Mapping[str, Entry | None], contents: _Contents) -> dict[str, Content | None]:
+def _read(changes: Mapping[str, Entry | None], contents: Contents) -> dict[str, Content | None]:
     return {
         path: None if entry is None else Content(contents.data(entry), entry.executable)
         for path, entry in changes.items()
     }
-
-
-def _differences(old: Mapping[str, Entry], new: Mapping[str, Entry], paths: Iterable[str]) -> dict[str, Entry | None]:
-    return {path: new.get(path) for path in paths if new.get(path) != old.get(path)}
-
-
-def _entry(value: list[object] | None) -> Entry | None:
-    return None if value is None else Entry(str(value[0]), bool(value[1]))

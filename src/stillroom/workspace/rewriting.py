@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stillroom.workspace.git import AUTHOR, BRANCH, Repository
-from stillroom.workspace.publish import Checkpoint
+from stillroom.workspace.journal import Checkpoint
 from stillroom.workspace.tree import blob_id
 
 Change = Callable[[bytes], bytes | None]

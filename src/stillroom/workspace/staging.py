@@ -13,12 +13,10 @@ Leaving the block without `publish` discards the copy. A killed process leaves a
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -28,51 +26,19 @@ from stillroom.config import StageTwo
 from stillroom.errors import InvalidArtifacts, WorkspaceError
 from stillroom.store.records import Stage1Output
 from stillroom.workspace.artifacts import SyncReport, plan
+from stillroom.workspace.copying import copy
 from stillroom.workspace.diff import write_workspace_diff
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import Change, History, compare, gather
+from stillroom.workspace.journal import Checkpoint, Journal, keep, nothing
 from stillroom.workspace.layout import HANDBOOK, may_publish
-from stillroom.workspace.publish import Checkpoint, Journal, PublishReport, carry_out, keep
+from stillroom.workspace.publish import PublishReport, carry_out
 from stillroom.workspace.remembered import Remembered
-from stillroom.workspace.tree import (
-    DEFAULTS,
-    DIFF_FILE,
-    Entry,
-    Scan,
-    drop,
-    naming,
-    opened,
-    parent,
-    remove_tree,
-    scan,
-    shown,
-    write_new,
-)
+from stillroom.workspace.runs import LOCK, SPARE, TREE, locked, make_ours, retire
+from stillroom.workspace.tree import DEFAULTS, Entry, Scan, naming, scan, shown
 from stillroom.workspace.validate import Before
 
-TREE = "tree"
-SPARE = "spare"
-_LOCK = ".lock"
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,80}", re.ASCII)
-
-
-def nothing(_: str) -> None:
-    """The checkpoint that only tests replace."""
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a file's lock for the block; without `wait`, False when another process has it. A dead process has none."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +53,6 @@ class Outlook:
     @property
     def clean(self) -> bool:
         return self.sync.clean and not self.changes
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveryReport:
-    """What was found of earlier runs."""
-
-    #: Published half, now whole.
-    completed: Mapping[str, PublishReport] = field(default_factory=dict)
-    discarded: tuple[str, ...] = ()
-    #: Another process is at work on them.
-    in_use: tuple[str, ...] = ()
-    #: Can't be completed yet, and why.
-    blocked: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -216,7 +169,7 @@ class Staging:
 
     def _close(self) -> None:
         self._open = False
-        with locked(self.run.parent / _LOCK, wait=True):
+        with locked(self.run.parent / LOCK, wait=True):
             retire(self.run)
         os.close(self._lock)
 
@@ -261,154 +214,22 @@ def open_staging(
     """Copy the folder's regular files; links, pipes and sockets are not. Nothing in the folder changes."""
     if not _RUN_ID.fullmatch(run_id) or run_id == SPARE:
         raise WorkspaceError(f"`{run_id}` can't be the name of a run")
-    _make_ours(staging_dir)
+    make_ours(staging_dir)
     run = staging_dir / run_id
-    with locked(staging_dir / _LOCK, wait=True):
+    with locked(staging_dir / LOCK, wait=True):
         with naming(str(run), "created"):
             run.mkdir(mode=0o700)
-        lock = os.open(run / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        lock = os.open(run / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (staging_dir / SPARE).is_dir():
             (staging_dir / SPARE).rename(run / TREE)
     try:
         checkpoint("locked")
-        copied = _copy(root, run / TREE, limits=limits)
+        copied = copy(root, run / TREE, limits=limits)
         checkpoint("copied")
     except BaseException:
-        with locked(staging_dir / _LOCK, wait=True):
+        with locked(staging_dir / LOCK, wait=True):
             retire(run)
         os.close(lock)
         raise
     return Staging(root, run, history, copied, limits, checkpoint, lock)
-
-
-def recover(staging_dir: Path, history: History, *, limits: StageTwo = DEFAULTS) -> RecoveryReport:
-    """Complete the publishing that a killed process began; clear away what others left. Runs still at work stay.
-
-    Doing it twice is doing it once. The folder is the one that the run was about, whatever is configured now.
-    """
-    completed: dict[str, PublishReport] = {}
-    discarded: list[str] = []
-    in_use: list[str] = []
-    blocked: dict[str, str] = {}
-    if not staging_dir.is_dir() or not (staging_dir / _LOCK).exists():
-        return RecoveryReport()
-    with locked(staging_dir / _LOCK, wait=True):
-        for run in sorted(filter(_is_run, staging_dir.iterdir())):
-            with locked(run / _LOCK, wait=False) as mine:
-                if not mine:
-                    in_use.append(run.name)
-                    continue
-                if (run / Journal.NAME).exists():
-                    try:
-                        history.repository.unlock()
-                        completed[run.name] = carry_out(run, history, checkpoint=nothing, limits=limits)
-                    except WorkspaceError as error:
-                        blocked[run.name] = str(error)
-                        continue
-                else:
-                    discarded.append(run.name)
-                retire(run)
-    return RecoveryReport(completed, tuple(discarded), tuple(in_use), blocked)
-
-
-@dataclass(frozen=True, slots=True)
-class LeftBehind:
-    """Runs whose process is gone."""
-
-    #: Their result is being brought into the folder: that has to be completed.
-    half_published: tuple[str, ...] = ()
-    #: Copies that nobody needs.
-    abandoned: tuple[str, ...] = ()
-
-
-def left_behind(staging_dir: Path) -> LeftBehind:
-    """What `recover` would complete or clear. Changes nothing."""
-    half: list[str] = []
-    abandoned: list[str] = []
-    if not staging_dir.is_dir() or not (staging_dir / _LOCK).exists():
-        return LeftBehind()
-    for run in sorted(filter(_is_run, staging_dir.iterdir())):
-        if not (run / _LOCK).exists():
-            abandoned.append(
-                run.name
-            )  # or one that began just now; with the lock of the folder that is looked at again
-            continue
-        with locked(run / _LOCK, wait=False) as mine:
-            if mine:
-                (half if (run / Journal.NAME).exists() else abandoned).append(run.name)
-    return LeftBehind(tuple(half), tuple(abandoned))
-
-
-def _make_ours(staging_dir: Path) -> None:
-    """Create the folder. One with other things in it is not ours to clear: our lock has always been there first."""
-    with naming(str(staging_dir), "created"):
-        staging_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not (staging_dir / _LOCK).exists() and (others := sorted(path.name for path in staging_dir.iterdir())):
-        raise WorkspaceError(
-            f"`{staging_dir}` holds `{shown(others[0])}`, which is none of Stillroom's",
-            hint="move it away, or set `STILLROOM_HOME` to a folder of its own",
-        )
-
-
-def _is_run(path: Path) -> bool:
-    """A run locks its folder before anything else; what has no lock and is not empty, somebody else put there."""
-    if path.name == SPARE or path.is_symlink() or not path.is_dir():
-        return False
-    return (path / _LOCK).exists() or not any(path.iterdir())
-
-
-def retire(run: Path) -> None:
-    """Clear a run away, with the lock of the staging folder held.
-
-    One old copy stays as the start of the next: most of its files will be the same then.
-    """
-    spare = run.parent / SPARE
-    if (run / TREE).is_dir() and not spare.exists():
-        (run / TREE).rename(spare)
-    remove_tree(run)
-
-
-def forget_copies(staging_dir: Path) -> None:
-    """Delete the old copy that runs keep to be quick: for whoever wants a text gone from this machine."""
-    if staging_dir.is_dir():
-        with locked(staging_dir / _LOCK, wait=True):
-            remove_tree(staging_dir / SPARE)
-
-
-def _copy(root: Path, target: Path, *, limits: StageTwo) -> dict[str, Entry]:
-    """Make `target` hold the files of `root` and nothing else; what is the same already stays."""
-    old = _reusable(target, limits)
-    contents, live = gather(root, old.files, limits=limits)
-    with opened(target) as below:
-        drop(below, DIFF_FILE)
-        for path in old.files.keys() - live.files.keys():
-            with parent(below, path, create=False) as (descriptor, name):
-                os.unlink(name, dir_fd=descriptor)
-        for path in reversed(old.folders):
-            try:
-                with parent(below, path, create=False) as (descriptor, name):
-                    os.rmdir(name, dir_fd=descriptor)
-            except OSError as error:
-                if error.errno != errno.ENOTEMPTY:
-                    raise
-        for path, content in contents.items():
-            with naming(path, "copied"), parent(below, path, create=True) as (descriptor, name):
-                drop(descriptor, name)
-                write_new(descriptor, name, content.data, executable=content.executable, durable=False)
-    return live.files
-
-
-def _reusable(target: Path, limits: StageTwo) -> Scan:
-    """What an old copy holds. One with anything odd in it is not worth the thought: begin anew."""
-    if target.is_dir():
-        try:
-            found = scan(target, limits=limits)
-        except WorkspaceError:
-            found = None
-        odd = found is None or (found.links + found.odd + found.too_large + found.shared)
-        if found is not None and not odd and set(found.unseen) <= {DIFF_FILE}:
-            return found
-        remove_tree(target)
-    target.mkdir(mode=0o700)
-    return Scan()

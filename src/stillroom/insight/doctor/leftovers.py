@@ -14,7 +14,7 @@ from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone
 from stillroom.workspace import held
 from stillroom.workspace.history import History
-from stillroom.workspace.staging import left_behind, recover
+from stillroom.workspace.recovery import left_behind, recover
 from stillroom.workspace.tree import remove_tree
 
 
