@@ -15,9 +15,11 @@ import re2
 
 from stillroom.config import RedactionStyle
 from stillroom.rollouts.redaction.assignments import assignment_rules
-from stillroom.rollouts.redaction.blocks import block_rules
+from stillroom.rollouts.redaction.credentials import credential_rules
 from stillroom.rollouts.redaction.matching import Found, Pattern, Rule, Span, options
+from stillroom.rollouts.redaction.private_keys import private_key_rules
 from stillroom.rollouts.redaction.tokens import token_rules
+from stillroom.rollouts.redaction.vendors import vendor_rules
 
 _PLACEHOLDER = r"\[REDACTED_SECRET(?::[a-z0-9_]{1,32})?\]"
 #: Longer than the longest head of a rule.
@@ -76,7 +78,9 @@ _placeholder_whole = Pattern(_PLACEHOLDER)
 _RULES: tuple[Rule, ...] = (
     Rule(_PLACEHOLDER, _placeholder),
     *token_rules(),
-    *block_rules(),
+    *private_key_rules(),
+    *credential_rules(),
+    *vendor_rules(),
     *assignment_rules(),
 )
 _LONG_COUNT = re.compile(r"\{([1-9][0-9]+)\}$")
