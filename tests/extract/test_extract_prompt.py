@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import StageOne
 from stillroom.errors import InvalidReply
-from stillroom.extract.prompt import input_prompt, render, system_prompt
+from stillroom.extract.prompt import input_prompt, prompt_version, render, system_prompt
 from stillroom.extract.reading import rollout_token_limit
 from stillroom.extract.schema import SCHEMA, Reply, parse_reply
 from stillroom.testing.strict import schema_fault
@@ -61,6 +61,11 @@ def test_the_system_prompt_is_ours_and_names_the_format():
     assert "prior values" not in text
     assert "## User preferences" not in text
     assert "{{" not in text
+
+
+def test_the_version_of_the_prompt_tells_its_forms_apart():
+    versions = {prompt_version(form) for form in ("string", "evidence", "string")}
+    assert len(versions) == 2 and all(re.fullmatch("[0-9a-f]{12}", version) for version in versions)
 
 
 def test_the_schema_is_strict():

@@ -12,6 +12,7 @@ from stillroom.config import Settings
 from stillroom.errors import InvalidRequest, NotFound, PathRefused
 from stillroom.insight.why.answer import Answer, Why, explain
 from stillroom.insight.why.claims import claim_of, share, telling, weights
+from stillroom.release import VERSION
 from stillroom.spending import ModelCall, Phase, Usage
 from stillroom.store import Store
 from stillroom.store.records import Stage1Draft, Use
@@ -102,7 +103,7 @@ class House:
             max_claims=1,
         )
         draft = Stage1Draft(raw_memory=f'- the user asked: "{SAID[:43]}"', rollout_summary="s", rollout_slug="s")
-        self.store.finish_stage1(claim, draft, engine="test:small")
+        self.store.finish_stage1(claim, draft, engine="test:small", prompt="def456")
         self._call(NOW - 5, "extract", 0.25, self.thread_id)
         self._call(NOW + 30, "consolidate", 0.5, None)
         self._call(NOW + 40, "consolidate", 0.75, None)
@@ -130,7 +131,7 @@ def test_a_quoted_line_leads_to_the_consolidation_its_cost_and_the_words_of_the_
     assert (origin.calls, origin.cost_usd) == (2, 1.25)
     (rests,) = why.rests_on
     assert (rests.thread_id, rests.named, rests.share, rests.reach) == (house.thread_id, True, 1.0, "whole")
-    assert (rests.engine, rests.cost_usd) == ("test:small", 0.25)
+    assert (rests.engine, rests.prompt, rests.release, rests.cost_usd) == ("test:small", "def456", VERSION, 0.25)
     assert why.support == "quoted"
     quote = why.quotes[0]
     assert (quote.who, quote.verbatim, quote.line) == ("user", True, 5)

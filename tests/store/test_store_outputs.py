@@ -25,6 +25,7 @@ from store_samples import (
 )
 
 from stillroom.clock import FixedClock
+from stillroom.release import VERSION
 from stillroom.store import Stage1Claim, Stage1Draft, Stage1Output, Store
 from stillroom.thread import FileStamp, Thread
 
@@ -40,7 +41,7 @@ def watermark(store: Store) -> int | None:
 def test_an_output_comes_back_with_what_is_known_of_its_thread(store: Store) -> None:
     save(store, msgspec.structs.replace(thread("a"), git_branch="main", git_origin_url="git@host:x"))
     (taken,) = claim(store)
-    assert store.finish_stage1(taken, DRAFT, engine="openai:x")
+    assert store.finish_stage1(taken, DRAFT, engine="openai:x", prompt="0123456789ab")
     assert store.stage1_outputs() == [
         Stage1Output(
             thread_id="a",
@@ -54,6 +55,8 @@ def test_an_output_comes_back_with_what_is_known_of_its_thread(store: Store) -> 
             git_origin_url="git@host:x",
             generated_at=NOW,
             engine="openai:x",
+            prompt="0123456789ab",
+            release=VERSION,
         )
     ]
 

@@ -139,8 +139,10 @@ def _session(each: Rests) -> str:
     if each.cwd:
         parts.append(f"in {each.cwd}")
     if each.extracted_at:
+        prompt = f", prompt {each.prompt}" if each.prompt else ""
+        release = f", release {each.release}" if each.release else ""
         cost = f", ${each.cost_usd:,.4f}" if each.cost_usd is not None else ""
-        parts.append(f"extracted {moment(each.extracted_at)} by {each.engine}{cost}")
+        parts.append(f"extracted {moment(each.extracted_at)} by {each.engine}{prompt}{release}{cost}")
     how = "named by its block" if each.named else "by its words"
     parts.append(f"{how}, has {each.share:.0%} of them")
     if each.reach == "gone":

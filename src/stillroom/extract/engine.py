@@ -14,7 +14,7 @@ from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import ContextTooLong, InvalidReply
 from stillroom.extract.outcome import ReadTotals
-from stillroom.extract.prompt import input_prompt, system_prompt
+from stillroom.extract.prompt import input_prompt, prompt_version, system_prompt
 from stillroom.extract.reading import (
     ReadEvents,
     ReadText,
@@ -69,6 +69,8 @@ class Engine(Protocol):
     """Extracts threads, several at a time."""
 
     name: str
+    #: Which words a model is sent; None: none is.
+    prompt: str | None
 
     def open(self, thread: Thread) -> Opened:
         """Read the session. Blocking. Raises `RolloutError`."""
@@ -99,6 +101,7 @@ class RulesEngine:
     """The offline engine: no model, no network, nothing imported that could reach one."""
 
     name = OFFLINE
+    prompt: str | None = None
 
     def __init__(self, settings: Settings, *, redact: Redact) -> None:
         self._stage = settings.stage_one
@@ -145,6 +148,7 @@ class ModelEngine:
         rate_limits: RateLimitSink,
     ) -> None:
         self.name = model.name
+        self.prompt: str | None = prompt_version(settings.memories.extraction_input)
         self._settings = settings
         self._stage = settings.stage_one
         self._model = model

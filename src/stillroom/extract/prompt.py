@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from functools import cache
 from pathlib import Path
 
 from stillroom.config import ExtractionInput
+from stillroom.extract.schema import SCHEMA, SCHEMA_NAME
 
 _FORMS: dict[ExtractionInput, str] = {
     "string": "a JSON array of its items",
     "evidence": "one row for each item, its label in square brackets",
 }
+_VERSION_DIGITS = 12
 _VARIABLE = re.compile(r"\{\{ *(\w+) *\}\}")
 
 
@@ -33,6 +37,13 @@ def input_prompt(
         rollout_contents=rollout_contents,
         rollout_note=f"{rollout_note}\n" if rollout_note else "",
     )
+
+
+def prompt_version(form: ExtractionInput) -> str:
+    """Which words these are: a hash of all that is the same for every thread, so that a result can be told from one by
+    other words."""
+    texts = "\0".join((system_prompt(), _read("input.md"), _FORMS[form], SCHEMA_NAME, json.dumps(SCHEMA)))
+    return hashlib.sha256(texts.encode()).hexdigest()[:_VERSION_DIGITS]
 
 
 def render(template: str, **variables: str) -> str:

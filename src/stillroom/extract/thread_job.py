@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from errno import EBUSY
+from functools import partial
 from typing import assert_never
 
 import msgspec
@@ -73,7 +74,8 @@ async def _extract(claim: Stage1Claim, *, store: Store, engine: Engine, leases: 
             draft, outcome = extracted.draft, _outcome(claim.thread_id, extracted)
         case _:
             assert_never(session)
-    finished = await asyncio.to_thread(store.finish_stage1, claim, draft, engine=engine.name)
+    finish = partial(store.finish_stage1, claim, draft, engine=engine.name, prompt=engine.prompt)
+    finished = await asyncio.to_thread(finish)
     leases.done(claim)
     return outcome if finished else LostLease(thread_id=claim.thread_id)
 

@@ -31,6 +31,7 @@ MIGRATIONS = (
     "migrations/0005_taken_back.sql",
     "migrations/0006_thread_reads.sql",
     "migrations/0007_trusted_lines.sql",
+    "migrations/0008_made_by.sql",
 )
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}

@@ -223,7 +223,8 @@ UPDATE memory_uses SET counted = :counted
 WHERE thread_id = :thread_id AND digest = :digest AND nth = :nth;
 
 -- restore_output --
--- An output as it was once. One that was extracted anew and not yet consolidated is news, and stays.
+-- An output as it was once; who made that version is not known. One that was extracted anew and not yet consolidated is
+-- news, and stays.
 INSERT INTO stage1_outputs (
     thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, generated_at, engine
 )
@@ -234,7 +235,10 @@ ON CONFLICT (thread_id) DO UPDATE SET
     raw_memory = excluded.raw_memory,
     rollout_summary = excluded.rollout_summary,
     rollout_slug = excluded.rollout_slug,
-    generated_at = excluded.generated_at
+    generated_at = excluded.generated_at,
+    engine = excluded.engine,
+    prompt = NULL,
+    release = NULL
 WHERE NOT (
         held IS NULL AND selected_for_phase2_source_updated_at IS NOT stage1_outputs.source_updated_at
         AND stage1_outputs.source_updated_at > excluded.source_updated_at
@@ -551,9 +555,9 @@ WHERE thread_id = :thread_id;
 -- save_output --
 -- Store what was extracted. An older extraction never replaces a newer one; use and selection stay as they are.
 INSERT INTO stage1_outputs (
-    thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, generated_at, engine
+    thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, generated_at, engine, prompt, release
 ) VALUES (
-    :thread_id, :source_updated_at, :raw_memory, :rollout_summary, :rollout_slug, :now, :engine
+    :thread_id, :source_updated_at, :raw_memory, :rollout_summary, :rollout_slug, :now, :engine, :prompt, :release
 )
 ON CONFLICT (thread_id) DO UPDATE SET
     source_updated_at = excluded.source_updated_at,
@@ -562,6 +566,8 @@ ON CONFLICT (thread_id) DO UPDATE SET
     rollout_slug = excluded.rollout_slug,
     generated_at = excluded.generated_at,
     engine = excluded.engine,
+    prompt = excluded.prompt,
+    release = excluded.release,
     held = CASE WHEN excluded.source_updated_at = stage1_outputs.source_updated_at THEN stage1_outputs.held END
 WHERE excluded.source_updated_at >= stage1_outputs.source_updated_at;
 
@@ -574,7 +580,7 @@ WHERE thread_id = :thread_id;
 -- The latest outputs of threads that may be remembered; blank ones are skipped.
 SELECT
     output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
-    git_origin_url, generated_at, engine, usage_count, last_usage
+    git_origin_url, generated_at, engine, prompt, release, usage_count, last_usage
 FROM stage1_outputs AS output
 JOIN threads AS thread ON thread.thread_id = output.thread_id
 WHERE memory_mode = 'enabled'
@@ -594,7 +600,7 @@ WHERE memory_mode = 'enabled' AND held IS NOT 'out';
 -- One output of a thread that may be remembered.
 SELECT
     output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
-    git_origin_url, generated_at, engine, usage_count, last_usage
+    git_origin_url, generated_at, engine, prompt, release, usage_count, last_usage
 FROM stage1_outputs AS output
 JOIN threads AS thread ON thread.thread_id = output.thread_id
 WHERE memory_mode = 'enabled' AND output.thread_id = :thread_id;
@@ -604,7 +610,7 @@ WHERE memory_mode = 'enabled' AND output.thread_id = :thread_id;
 -- an undo brought it back; what an undo took out is out.
 SELECT
     output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
-    git_origin_url, generated_at, engine, usage_count, last_usage
+    git_origin_url, generated_at, engine, prompt, release, usage_count, last_usage
 FROM stage1_outputs AS output
 JOIN threads AS thread ON thread.thread_id = output.thread_id
 WHERE memory_mode = 'enabled'
@@ -617,7 +623,7 @@ LIMIT :limit;
 -- What the last successful consolidation had selected and may still be remembered, in the same order.
 SELECT
     output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
-    git_origin_url, generated_at, engine, usage_count, last_usage
+    git_origin_url, generated_at, engine, prompt, release, usage_count, last_usage
 FROM stage1_outputs AS output
 JOIN threads AS thread ON thread.thread_id = output.thread_id
 WHERE selected_for_phase2 = 1 AND memory_mode = 'enabled' AND held IS NOT 'out'

@@ -43,6 +43,9 @@ class Stage1Output(msgspec.Struct, frozen=True, kw_only=True):
     git_origin_url: str | None
     generated_at: int  #: seconds
     engine: str  #: `offline`, or the model's `provider:name`
+    #: Which words the model was sent, and the release of Stillroom; None: not noted.
+    prompt: str | None = None
+    release: str | None = None
     usage_count: int = 0
     last_usage: int | None = None  #: seconds
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from stillroom.config import Memories, StageOne
 from stillroom.errors import StoreError
+from stillroom.release import VERSION
 from stillroom.store import leases
 from stillroom.store.consolidation import enqueue, to_output
 from stillroom.store.leases import STAGE1
@@ -236,7 +237,14 @@ def heartbeat(db: sqlite3.Connection, claim: Stage1Claim, *, lease_seconds: int,
 
 
 def finish(
-    db: sqlite3.Connection, claim: Stage1Claim, draft: Stage1Draft | None, *, engine: str, retries: int, now: int
+    db: sqlite3.Connection,
+    claim: Stage1Claim,
+    draft: Stage1Draft | None,
+    *,
+    engine: str,
+    prompt: str | None,
+    retries: int,
+    now: int,
 ) -> bool:
     """Store the draft, or drop the old output if there is nothing durable, and have the change consolidated."""
     key = to_sql(claim.thread_id)
@@ -256,6 +264,8 @@ def finish(
             rollout_summary=to_sql(draft.rollout_summary),
             rollout_slug=draft.rollout_slug and to_sql(draft.rollout_slug),
             engine=engine,
+            prompt=prompt,
+            release=VERSION,
             now=now,
         )
     if changed:

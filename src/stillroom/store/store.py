@@ -378,10 +378,15 @@ class Store:
         with self._database.read() as db:
             return leases.count_leased(db, leases.STAGE1, now=self._clock.now()) > 0
 
-    def finish_stage1(self, claim: Stage1Claim, draft: Stage1Draft | None, *, engine: str) -> bool:
-        """Store what was extracted; None: there is nothing durable. False: the thread is somebody else's by now."""
+    def finish_stage1(
+        self, claim: Stage1Claim, draft: Stage1Draft | None, *, engine: str, prompt: str | None = None
+    ) -> bool:
+        """Store what was extracted, and the hash of the prompt that the engine was sent; no draft: there is nothing
+        durable. False: the thread is somebody else's by now."""
         with self._database.write() as db:
-            return stage1.finish(db, claim, draft, engine=engine, retries=_RETRIES, now=self._clock.now())
+            return stage1.finish(
+                db, claim, draft, engine=engine, prompt=prompt, retries=_RETRIES, now=self._clock.now()
+            )
 
     def fail_stage1(self, claim: Stage1Claim, *, reason: str, retry_delay_seconds: int) -> bool:
         """Give the thread up, with the reason (redacted by the caller). False: it is somebody else's by now."""

@@ -54,6 +54,9 @@ class Rests(msgspec.Struct, frozen=True, kw_only=True):
     #: Who extracted it, and when; None: nothing is kept of it.
     engine: str | None = None
     extracted_at: int | None = None
+    #: Which words the model was sent, and Stillroom's release; None: not noted.
+    prompt: str | None = None
+    release: str | None = None
     #: Of its extraction; None: no model was called.
     cost_usd: float | None = None
     #: None: it was not searched for the words.
@@ -181,6 +184,8 @@ class _Explaining:
                     share=round(each.share, 2),
                     engine=output.engine if output else None,
                     extracted_at=output.generated_at if output else None,
+                    prompt=output.prompt if output else None,
+                    release=output.release if output else None,
                     cost_usd=self._cost(each.thread_id) if output and output.engine != OFFLINE else None,
                     reach=reach,
                 )
