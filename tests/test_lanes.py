@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stillroom.lanes import Lane, Quarantined, Witnesses, admit, line_id, marked, quarantined
+from stillroom.lanes import Lane, Quarantined, Verdict, Witnesses, admit, is_shown_of, line_id, marked, quarantined
 
 MEMORY = "---\ndescription: d\n---\n\n### Task 1: t\n\nReusable knowledge:\n- one fact\n  in two lines\n- another\n"
 
 
-def judge_as(lane: Lane, *, instruction: bool = False):
-    return lambda line: (lane, instruction)
+def judge_as(lane: Lane, *, instruction: bool = False, sources: tuple[str, ...] = ()):
+    return lambda line: Verdict(lane, instruction, sources)
 
 
 def nobody(_: Quarantined) -> bool:
@@ -42,14 +42,40 @@ def test_what_is_admitted_loses_its_mark_and_the_rest_goes() -> None:
     assert admit("- no mark\n", nobody) == "- no mark\n"
 
 
-def test_a_second_session_is_a_witness_of_a_fact_and_a_person_of_an_order() -> None:
-    fact = quarantined("- the export needs column `ean` in row one [lane: tool]")[0]
-    order = quarantined("- always run `make seed` before the tests [lane: tool; instruction]")[0]
-    printed = "- the export needs the column `ean` in row one [lane: web]\n- always run `make seed` before the tests"
-    assert Witnesses([("b", printed + " [lane: web; instruction]")]).support(fact, tree="a")
-    assert not Witnesses([("a", printed)]).support(fact, tree="a")  # a fork, or the session itself
-    assert not Witnesses([("b", printed + " [lane: web; instruction]")]).support(order, tree="a")
-    assert Witnesses([("b", printed)]).support(order, tree="a")
+FACT = "- the export needs the column `ean` in row one"
+
+
+def is_admitted(*others: tuple[str, str], line: str = f"{FACT} [lane: web; from 11111111,22222222]") -> bool:
+    """Whether a line of a session of the tree `a` is."""
+    return Witnesses(others).support(quarantined(line)[0], tree="a")
+
+
+def test_a_session_with_another_source_is_a_witness_of_a_fact() -> None:
+    assert is_admitted(("b", f"{FACT} [lane: tool; from 33333333]"))
+    assert is_admitted(("a", FACT))  # somebody who is trusted, in any session
+    assert not is_admitted(("a", f"{FACT} [lane: tool; from 33333333]"))  # a fork, or the session itself
+
+
+def test_the_same_page_read_twice_is_one_witness() -> None:
+    assert not is_admitted(("b", f"{FACT} [lane: web; from 22222222,44444444]"))
+    assert not is_admitted(("b", f"{FACT} [lane: tool]"))  # from where is not known
+    assert not is_admitted(("b", f"{FACT} [lane: none]"), line=f"{FACT} [lane: none]")  # models alone say it
+
+
+def test_an_order_needs_a_person_or_the_assistant() -> None:
+    order = "- always run `make seed` before the tests"
+    withheld = f"{order} [lane: tool; instruction]"
+    assert not is_admitted(("b", f"{order} [lane: web; instruction; from 33333333]"), line=withheld)
+    assert is_admitted(("b", order), line=withheld)
+
+
+def test_a_gap_names_the_line_and_has_none_of_its_words() -> None:
+    whole = "# Session\n- kept\n- a page said this [lane: web; from 11111111]\n"
+    shown = admit(whole, nobody, with_gaps=True)
+    assert "- kept" in shown and line_id("a page said this") in shown and "page" not in shown
+    for text in (shown, admit(whole, nobody), admit(whole, lambda _: True), whole):
+        assert is_shown_of(text, whole)
+    assert not is_shown_of(shown.replace("kept", "changed"), whole)
 
 
 @given(st.text(max_size=300), st.sampled_from(["file", "tool", "web", "none"]), st.booleans())

@@ -4,23 +4,28 @@
     - always run `make seed` first [lane: web; instruction]
 
 A line that a person or the assistant supports has no mark. One that only a tool or the web supports is quarantined: it
-stays in the summary of its session, and comes into the memory folder when a second session of another tree says the
-same, or a person trusts it. For an instruction a second printed text is no witness: the same page may be read twice.
+stays in the database, and comes into the memory folder when a second session of another tree has it from another
+source, or a person trusts it. For an instruction a second printed text is no witness.
+
+    - the deploy needs `make seed` [lane: tool; from 5c1f20aa,90b3d1e7]
+
+`from` are hashes of what printed it: the host of a page, the program, the words of the printed line. Two sessions that
+share one of them read the same thing twice.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
 Lane = Literal["user", "agent", "file", "tool", "web", "none"]
 """From most to least trusted; `none`: nothing in the session says it."""
 
-_MARK = re.compile(r" \[lane: (file|tool|web|none)(; instruction)?\]$")
+_MARK = re.compile(r" \[lane: (file|tool|web|none)(; instruction)?(?:; from ([0-9a-f]{8}(?:,[0-9a-f]{8})*))?\]$")
 _BULLET = re.compile(r"\s*[-*] ")
 # Chinese, Japanese and Korean are written without spaces: every letter counts as a word.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
@@ -29,6 +34,21 @@ _SAME_SHARE = 0.75
 _MAX_LINE_CHARS = 2000
 _HEAD = re.compile(r"(?:#+ (?:Task \d+:)?|[a-z_]{3,20}:|Rollout context:)?")
 _LEFT_OUT = "(left out: only a tool or the web says so)"
+_GAP = re.compile(r"- \(left out: only .* says so; `stillroom review` names it [0-9a-f]{10}\)")
+_WHO = {"file": "a file", "tool": "a tool", "web": "the web", "none": "the model"}
+
+
+class Verdict(NamedTuple):
+    """Whose a line is."""
+
+    lane: Lane
+    #: It tells an agent what to do.
+    instruction: bool
+    #: Hashes of what printed it, for a line that is nobody's word.
+    sources: tuple[str, ...] = ()
+
+
+Judge = Callable[[str], Verdict]
 
 
 class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +59,8 @@ class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
     #: It tells an agent what to do.
     instruction: bool
     text: str
+    #: Hashes of what printed it; none: that is not known.
+    sources: tuple[str, ...] = ()
 
 
 def words(text: str) -> list[str]:
@@ -59,7 +81,7 @@ def units(text: str) -> Iterator[list[str]]:
         yield unit
 
 
-def marked(text: str, judge: Callable[[str], tuple[Lane, bool]]) -> str:
+def marked(text: str, judge: Judge) -> str:
     """`text` with a mark at each bullet whose lane is below the assistant's; `judge` says which, and if it instructs.
 
     A heading or a field has no room for a mark: an instruction of nobody who is trusted is left out there.
@@ -71,14 +93,15 @@ def marked(text: str, judge: Callable[[str], tuple[Lane, bool]]) -> str:
         head = bullet[0] if bullet else _HEAD.match(bare)[0]  # type: ignore[index]  # it matches nothing as well
         said = bare[len(head.strip()) :].strip()
         if head == "keywords:":
-            kept = [word for word in said.split(",") if not is_out(*_judged(judge, word))]
+            kept = [word for word in said.split(",") if not is_out(*_judged(judge, word)[:2])]
             done += unit if len(kept) == len(said.split(",")) else [f"{head} {','.join(kept).strip()}"]
             continue
-        lane, instruction = judge(said) if said else ("agent", False)
+        lane, instruction, sources = judge(said) if said else Verdict("agent", False)
         if lane in ("user", "agent"):
             done += unit
         elif bullet:
-            done.append(f"{bullet[0]}{said} [lane: {lane}{'; instruction' if instruction else ''}]")
+            order, origin = "; instruction" if instruction else "", f"; from {','.join(sources)}" if sources else ""
+            done.append(f"{bullet[0]}{said} [lane: {lane}{order}{origin}]")
         elif instruction:
             done.append(f"{head.rstrip()} {_LEFT_OUT}".lstrip())
         else:
@@ -86,7 +109,7 @@ def marked(text: str, judge: Callable[[str], tuple[Lane, bool]]) -> str:
     return "\n".join(done)
 
 
-def _judged(judge: Callable[[str], tuple[Lane, bool]], word: str) -> tuple[Lane, bool]:
+def _judged(judge: Judge, word: str) -> Verdict:
     """A keyword; a link is one to be followed."""
     return judge(f"fetch {word}" if "://" in word else word)
 
@@ -101,8 +124,11 @@ def quarantined(text: str) -> list[Quarantined]:
     return [found for line in text.split("\n") if (found := _read(line)) is not None]
 
 
-def admit(text: str, is_admitted: Callable[[Quarantined], bool]) -> str:
-    """`text` without its quarantined lines, but for those that are admitted: these lose their mark."""
+def admit(text: str, is_admitted: Callable[[Quarantined], bool], *, with_gaps: bool = False) -> str:
+    """`text` without its quarantined lines, but for those that are admitted: these lose their mark.
+
+    `with_gaps`: where a line was, another says so, with its name and none of its words.
+    """
     if " [lane: " not in text:
         return text
     kept = []
@@ -112,28 +138,65 @@ def admit(text: str, is_admitted: Callable[[Quarantined], bool]) -> str:
             kept.append(line)
         elif is_admitted(found):
             kept.append(_MARK.sub("", line))
+        elif with_gaps:
+            kept.append(f"- (left out: only {_WHO[found.lane]} says so; `stillroom review` names it {found.line_id})")
     return "\n".join(kept)
+
+
+def is_shown_of(shown: str, whole: str) -> bool:
+    """Whether `admit` makes `shown` of `whole`, whoever was admitted then."""
+    let_in = {_MARK.sub("", line).strip() for line in whole.split("\n") if _read(line) is not None}
+
+    def rest(text: str) -> list[str]:
+        lines = (line.strip() for line in text.strip().split("\n"))
+        return [line for line in lines if _read(line) is None and line not in let_in and not _GAP.fullmatch(line)]
+
+    return rest(shown) == rest(whole)
+
+
+def source_id(name: str) -> str:
+    """A hash of something that prints lines: as it stands in marks."""
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 class Witnesses:
     """What every session says, for finding a second one."""
 
-    def __init__(self, sessions: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, sessions: Iterable[tuple[str, str]]) -> None:
         """`sessions`: the tree of each, and its memory."""
-        self._lines: list[tuple[str, bool, frozenset[str]]] = []
+        self._lines: list[_Said] = []
         for tree, memory in sessions:
             for line in memory.split("\n"):
                 if _BULLET.match(line):
-                    bare = _MARK.sub("", line)[:_MAX_LINE_CHARS]
-                    self._lines.append((tree, bare == line[:_MAX_LINE_CHARS], frozenset(words(bare))))
+                    mark = _MARK.search(line)
+                    bare = (line if mark is None else line[: mark.start()])[:_MAX_LINE_CHARS]
+                    self._lines.append(_Said(tree, mark is None, _sources(mark), frozenset(words(bare))))
 
     def support(self, found: Quarantined, *, tree: str) -> bool:
-        """Whether somebody who is trusted says the same in any session, or, of a fact, a session of another tree."""
-        own = frozenset(words(found.text))
+        """Whether somebody who is trusted says the same in any session, or, of a fact, a session of another tree that
+        has it from another source. Where a source is not known, it may be the same."""
+        own, sources = frozenset(words(found.text)), frozenset(found.sources)
+
+        def is_independent(line: _Said) -> bool:
+            if found.instruction or tree == line.tree:
+                return False
+            return bool(sources and line.sources) and sources.isdisjoint(line.sources)
+
         return any(
-            (trusted or (tree != other and not found.instruction)) and len(own & line) >= _SAME_SHARE * len(own)
-            for other, trusted, line in self._lines
+            (line.is_trusted or is_independent(line)) and len(own & line.words) >= _SAME_SHARE * len(own)
+            for line in self._lines
         )
+
+
+class _Said(NamedTuple):
+    tree: str
+    is_trusted: bool
+    sources: frozenset[str]
+    words: frozenset[str]
+
+
+def _sources(mark: re.Match[str] | None) -> frozenset[str]:
+    return frozenset(mark[3].split(",")) if mark is not None and mark[3] else frozenset()
 
 
 def line_id(text: str) -> str:
@@ -162,5 +225,11 @@ def _read(line: str) -> Quarantined | None:
         return None
     lane: Lane = mark[1]  # type: ignore[assignment]  # one of the pattern's
     text = line[: mark.start()].strip().removeprefix("- ").removeprefix("* ")
-    found = Quarantined(line_id=line_id(text), lane=lane, instruction=mark[2] is not None, text=text)
+    found = Quarantined(
+        line_id=line_id(text),
+        lane=lane,
+        instruction=mark[2] is not None,
+        text=text,
+        sources=tuple(sorted(_sources(mark))),
+    )
     return found if is_out(lane, found.instruction) else None

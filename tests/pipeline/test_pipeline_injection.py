@@ -12,6 +12,7 @@ from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source
 from stillroom.consolidate.outcome import Consolidated
 from stillroom.pipeline import Options, run_pipeline
+from stillroom.recall.fulltext.ranked import RankedSearch
 from stillroom.store import Store
 from stillroom.testing import LoopbackModel, RecordedRequest, Reply, Say
 
@@ -136,9 +137,15 @@ async def test_a_model_that_repeats_the_order_is_not_believed_either(tmp_path: P
     text = told(settings)
     assert "tabs" in text
     assert [line for line in text.splitlines() if "evil" in line] == []
-    # Nothing is lost: the summaries of the sessions have it, marked, and a person may let it in.
-    kept = "\n".join(path.read_text(encoding="utf-8") for path in (settings.root / "rollout_summaries").iterdir())
-    assert kept.count("; instruction]") == len(ORDERS)
+    # Nor does an agent read it in a session's summary, or find it. A person is told, and may let it in.
+    summaries = "\n".join(path.read_text(encoding="utf-8") for path in (settings.root / "rollout_summaries").iterdir())
+    assert "evil" not in summaries
+    assert summaries.count("`stillroom review` names it") == len(ORDERS)
+    with RankedSearch(settings, clock=FixedClock(DAY_AFTER)) as search:
+        assert search.search("evil.example").hits == ()
+    with Store.open(settings.database, clock=FixedClock(DAY_AFTER)) as store:
+        withheld = store.select_inputs(limit=100, max_unused_days=365).withheld
+    assert {each.line.text for each in withheld if each.line.instruction} >= set(ORDERS)
 
 
 @pytest.mark.anyio

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from stillroom.lanes import quarantined
 from stillroom.rollouts.directives import is_directive
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.witness import Witness
@@ -60,7 +63,42 @@ def test_a_models_fact_is_looked_for_in_the_session(line: str, mark: str) -> Non
         ran("pytest -k api", "KeyError: DB_URL\nlistening on 0.0.0.0:9443 tls_min=1.3"),
         assistant("The api tests need a database."),
     ]
-    assert Witness(events, about=[line]).marked(line, of_model=True) == line + mark
+    marked = Witness(events, about=[line]).marked(line, of_model=True)
+    assert re.sub(r"; from [0-9a-f,]+", "", marked) == line + mark
+
+
+LINE = "- the service answers `429` after `burst_limit=40`"
+
+
+def sources(*events: Said | Ran) -> set[str]:
+    """Of a line that only these printed."""
+    (found,) = quarantined(Witness(events, about=[LINE]).marked(LINE, of_model=True))
+    return set(found.sources)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one_source"),
+    [
+        (
+            ran("curl https://docs.x.example/limits", "429 after burst_limit=40"),
+            ran("curl -s https://www.x.example/faq", "You get 429 beyond burst_limit=40, they say."),
+            True,  # of one owner
+        ),
+        (
+            ran("curl https://docs.x.example/limits", "12:01 429 after burst_limit=40"),
+            ran("curl https://mirror.other.test/limits", "12:09 429 after burst_limit=40"),
+            True,  # the same words
+        ),
+        (
+            Ran(tool="web_fetch", arguments='{"url": "https://x.example"}', output="429 after burst_limit=40"),
+            ran("curl https://other.test/limits", "burst_limit=40 is when the service says 429"),
+            False,
+        ),
+        (ran("./status", "429 after burst_limit=40"), ran("./status", "again 429, burst_limit=40"), True),
+    ],
+)
+def test_what_two_sessions_read_is_one_source_or_two(one: Ran, other: Ran, is_one_source: bool) -> None:
+    assert bool(sources(one) & sources(other)) is is_one_source
 
 
 def test_of_rules_only_orders_are_doubted() -> None:

@@ -27,6 +27,7 @@ from store_samples import (
 from stillroom.clock import FixedClock
 from stillroom.release import VERSION
 from stillroom.store import Stage1Claim, Stage1Draft, Stage1Output, Store
+from stillroom.store.records import Stage1Restored
 from stillroom.thread import FileStamp, Thread
 
 WATERMARK = NOW - DAY
@@ -334,3 +335,29 @@ def test_a_reason_is_cut(store: Store) -> None:
     job = store.stage1_job("a")
     assert job is not None
     assert job.last_error == "x" * 2000
+
+
+def test_an_undo_keeps_the_lines_of_an_output_that_never_came_into_the_folder(store: Store, clock: FixedClock) -> None:
+    save(store, thread("a"))
+    (taken,) = claim(store)
+    whole = "- kept\n- printed [lane: tool; from 11111111]"
+    draft = Stage1Draft(raw_memory=whole, rollout_summary=whole, rollout_slug=None)
+    assert store.finish_stage1(taken, draft, engine="openai:x")
+    consolidate(store, clock)
+    (shown,) = store.select_inputs(limit=10, max_unused_days=30).selected
+    assert "printed" not in f"{shown.raw_memory}{shown.rollout_summary}"
+    store.undo(
+        [
+            Stage1Restored(
+                thread_id="a",
+                source_updated_at=shown.source_updated_at,
+                raw_memory=shown.raw_memory,
+                rollout_summary=shown.rollout_summary,
+                rollout_slug=None,
+                generated_at=clock.now(),
+            )
+        ]
+    )
+    (output,) = store.stage1_outputs()
+    assert (output.raw_memory, output.rollout_summary) == (whole, whole)
+    assert [each.line.text for each in store.select_inputs(limit=10, max_unused_days=30).withheld] == ["printed"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from stillroom.lanes import Lane, is_out, marked
+from stillroom.lanes import Lane, Verdict, is_out, marked, source_id, words
 from stillroom.rollouts.directives import is_directive
 from stillroom.rollouts.events import Ran, Said
 
@@ -26,6 +26,9 @@ _FILE_TOOL = re.compile(
 _FILE_COMMAND = re.compile(
     r"^\s*(?:cd\s+[^&;|]+(?:&&|;)\s*)?(?:cat|bat|sed|head|tail|less|more|rg|grep|ag|nl|awk|git\s+(?:show|diff|grep))\b"
 )
+_HOST = re.compile(r"https?://(?:[^\s/@\"']*@)?([\w.-]+)", re.IGNORECASE)
+#: Calls that are looked at for what printed a line.
+_MAX_SOURCES = 4
 _CUT = re.compile(r"\[… \d+ characters cut …\]")
 #: How the rules tell of a person's words.
 _TOLD = frozenset(("user", "asked", "corrected", "decided", "said", "agreed", "then", "changed", "they", "otherwise"))
@@ -48,10 +51,12 @@ class Witness:
         Of what rules took out of a session only orders are looked at: all else is somebody's words or a command's end.
         """
 
-        def judge(line: str) -> tuple[Lane, bool]:
+        def judge(line: str) -> Verdict:
             if is_directive(line):
-                return self._of_order(line if of_model else _without_conclusion(line), of_model=of_model), True
-            return (self._of_fact(line) if of_model else "agent"), False
+                asked = line if of_model else _without_conclusion(line)
+                return Verdict(self._of_order(asked, of_model=of_model), instruction=True)
+            lane = self._of_fact(line) if of_model else "agent"
+            return Verdict(lane, instruction=False, sources=self._sources(line, lane) if lane in _PRINTED else ())
 
         return marked(text, judge)
 
@@ -88,6 +93,13 @@ class Witness:
         names = names_of(line)
         invented = bool(names) and not any(self._share(names, lane) for lane in (*_SPOKEN, *_PRINTED))
         return "none" if invented else "agent"
+
+    def _sources(self, line: str, lane: Lane) -> tuple[str, ...]:
+        """What printed it: the calls that first had its words, each by host or program and by the printed line."""
+        keys = keys_of(line)
+        first = self._first(lane)
+        calls = sorted({at for key in keys if (at := first.get(key)) is not None})[:_MAX_SOURCES]
+        return tuple(sorted({source_id(name) for at in calls for name in _sources_of(self._events[at], keys)}))
 
     def _share(self, keys: frozenset[str], lane: Lane) -> float:
         found = self._first(lane)
@@ -151,6 +163,27 @@ def _texts(event: Said | Ran, *, begun: bool) -> Iterable[tuple[Lane, str]]:
     for edit in event.edits:
         yield "agent", f"{edit.path}\n{edit.diff}"
     yield _lane_of(event), event.output
+
+
+def _sources_of(event: Said | Ran, keys: frozenset[str]) -> Iterable[str]:
+    if isinstance(event, Said):
+        printed = event.text
+        yield f"said by {event.who}"
+    else:
+        printed, asked = event.output, event.arguments if event.command is None else event.command
+        hosts = {_owner(host) for host in _HOST.findall(asked)}
+        program = event.tool if event.command is None else next(iter(asked.split()), "")
+        yield from sorted(hosts) if hosts else [f"program {program}"]
+    line = max(printed.splitlines(), key=lambda line: sum(key in line.casefold() for key in keys), default="")
+    # Without numbers: times and counts differ, and the line is the same.
+    yield "line " + " ".join(sorted({word for word in words(line) if word.isalpha()}))
+
+
+def _owner(host: str) -> str:
+    """`docs.example.org` and `example.org` are one source."""
+    names = host.casefold().rstrip(".").split(".")
+    is_below_country = len(names) > 2 and len(names[-1]) == 2 and len(names[-2]) <= 3
+    return ".".join(names[-3 if is_below_country else -2 :])
 
 
 def _lane_of(run: Ran) -> Lane:

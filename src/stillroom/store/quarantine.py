@@ -18,7 +18,7 @@ from stillroom.store.texts import to_sql
 def without_quarantined(db: sqlite3.Connection, selection: Selection) -> Selection:
     """The selection without those lines, but for what a second session or a person supports; with what was left out.
 
-    The summaries of sessions keep them, marked.
+    Where one stood in the summary of a session, another says so; its words are in the database alone.
     """
     outputs = {output.thread_id: output for output in (*selection.selected, *selection.on_disk)}
     if not any(" [lane: " in output.raw_memory + output.rollout_summary for output in outputs.values()):
@@ -37,7 +37,11 @@ def without_quarantined(db: sqlite3.Connection, selection: Selection) -> Selecti
                 withheld[output.thread_id, line.line_id] = Withheld(
                     thread_id=output.thread_id, cwd=output.cwd, line=line
                 )
-        return msgspec.structs.replace(output, raw_memory=admit(output.raw_memory, is_admitted))
+        return msgspec.structs.replace(
+            output,
+            raw_memory=admit(output.raw_memory, is_admitted),
+            rollout_summary=admit(output.rollout_summary, is_admitted, with_gaps=True),
+        )
 
     clean = {thread_id: admitted(output) for thread_id, output in outputs.items()}
     return Selection(

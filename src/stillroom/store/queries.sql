@@ -249,6 +249,12 @@ WHERE NOT (
         OR stage1_outputs.rollout_summary <> excluded.rollout_summary
     );
 
+-- get_output_texts --
+-- What there is of an output, whether it may be remembered or not.
+SELECT source_updated_at, raw_memory, rollout_summary
+FROM stage1_outputs
+WHERE thread_id = :thread_id;
+
 -- list_selected --
 -- The previous selection, with the version that was consolidated and the one that there is.
 SELECT thread_id, source_updated_at, selected_for_phase2_source_updated_at

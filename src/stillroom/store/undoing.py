@@ -9,9 +9,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from stillroom.lanes import is_shown_of
 from stillroom.store.records import Stage1Restored
 from stillroom.store.sql import execute
-from stillroom.store.texts import to_sql
+from stillroom.store.texts import from_sql, to_sql
 
 
 def undo(db: sqlite3.Connection, restored: Sequence[Stage1Restored]) -> int:
@@ -21,6 +22,8 @@ def undo(db: sqlite3.Connection, restored: Sequence[Stage1Restored]) -> int:
     thread that is not known any more nothing is restored. Doing it twice is doing it once.
     """
     for output in restored:
+        if _is_there(db, output):
+            continue
         row = {
             "thread_id": to_sql(output.thread_id),
             "source_updated_at": output.source_updated_at,
@@ -37,6 +40,17 @@ def undo(db: sqlite3.Connection, restored: Sequence[Stage1Restored]) -> int:
     for row in later:
         execute(db, "hold_out", thread_id=row["thread_id"])
     return len(later)
+
+
+def _is_there(db: sqlite3.Connection, output: Stage1Restored) -> bool:
+    """Whether the row is this version. It may have lines that were left out of the folder: these stay with it."""
+    row = execute(db, "get_output_texts", thread_id=to_sql(output.thread_id)).fetchone()
+    return (
+        row is not None
+        and row["source_updated_at"] == output.source_updated_at
+        and is_shown_of(output.raw_memory, from_sql(row["raw_memory"]))
+        and is_shown_of(output.rollout_summary, from_sql(row["rollout_summary"]))
+    )
 
 
 def redo(db: sqlite3.Connection) -> int:

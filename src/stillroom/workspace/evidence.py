@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stillroom.config import StageTwo
-from stillroom.lanes import Quarantined, Restated, quarantined
+from stillroom.lanes import Quarantined, Restated
 from stillroom.rollouts.directives import is_directive
 from stillroom.rollouts.witness import keys_of, names_of, tokens_of
 from stillroom.workspace.history import gather
@@ -47,7 +47,8 @@ def check_evidence(
             found.append(Finding("quarantine", shown(line.path), line.number, message))
     if not new:
         return found
-    known, trusted = _corpus(shown_files)
+    # What is withheld is not in it: whatever it says, somebody trusted says.
+    known = {word for data in shown_files.values() for word in tokens_of(data.decode("utf-8", "replace"))}
     for line in new:
         if not line.text.lstrip().startswith(("- ", "* ")) or any(pointer in line.text for pointer in _POINTERS):
             continue
@@ -55,7 +56,7 @@ def check_evidence(
         if names and not names & known:
             found.append(Finding("evidence", shown(line.path), line.number, "no session says this", fatal=False))
         keys = keys_of(line.text)
-        if is_directive(line.text) and keys and len(keys & trusted) < _SUPPORTED_SHARE * len(keys):
+        if is_directive(line.text) and keys and len(keys & known) < _SUPPORTED_SHARE * len(keys):
             message = "an instruction that neither a person nor the assistant gave"
             found.append(Finding("instruction", shown(line.path), line.number, message, fatal=False))
     return found
@@ -75,18 +76,3 @@ def _new_lines(
         for number, text in enumerate(content.data.decode("utf-8", "replace").splitlines(), 1):
             if text.strip() and text not in old:
                 yield _Line(path, number, text)
-
-
-def _corpus(shown_files: Mapping[str, bytes]) -> tuple[frozenset[str], frozenset[str]]:
-    """The words of everything that a consolidator was shown, and of what of it somebody trusted says."""
-    known: set[str] = set()
-    trusted: set[str] = set()
-    for path, data in shown_files.items():
-        text = data.decode("utf-8", "replace")
-        words = set(tokens_of(text))
-        known |= words
-        if not path.startswith("rollout_summaries/") or not quarantined(text):
-            trusted |= words
-        else:
-            trusted.update(word for line in text.split("\n") if not quarantined(line) for word in tokens_of(line))
-    return frozenset(known), frozenset(trusted)

@@ -16,8 +16,8 @@ from stillroom.store.sql import parse_queries
 from stillroom.store.texts import from_sql, to_sql
 
 _QUERIES = parse_queries(Path(__file__).with_name("ranked.sql").read_text(encoding="utf-8"))
-#: Raised whenever the tables, or the form of the words, change: an index of another version is built again.
-_VERSION = 2
+#: Raised whenever the tables, or what is put in, change: an index of another version is built again.
+_VERSION = 3
 _DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 #: Another process's refresh takes a second or two at most, the first one of a large home.
 _BUSY_SECONDS = 20

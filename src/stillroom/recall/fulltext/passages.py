@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import NotFound, RecallError
+from stillroom.lanes import Quarantined, admit
 from stillroom.recall.browse.note_names import NOTES
 from stillroom.recall.browse.paths import opened_path, read_text
 from stillroom.recall.browse.walk import Walk
@@ -61,13 +62,19 @@ def _stamp(stamp: OutputStamp) -> str:
 def _thread_passages(store: Store, thread_id: str, limits: Lookup) -> Iterator[Passage]:
     output = store.stage1_output(thread_id)
     if output is not None:
+        # What only a tool or the web said is no memory, not even for those who look for it.
+        summary, memory = (admit(text, _nothing) for text in (output.rollout_summary, output.raw_memory))
         yield Passage(
-            title=_first_words(output.rollout_summary) or output.rollout_slug or "",
-            body=f"{output.rollout_summary}\n\n{output.raw_memory}"[: limits.max_passage_chars],
+            title=_first_words(summary) or output.rollout_slug or "",
+            body=f"{summary}\n\n{memory}"[: limits.max_passage_chars],
             path=f"{SUMMARIES}/{summary_stem(thread_id, output.source_updated_at, output.rollout_slug)}.md",
             cwd=output.cwd,
             updated_at=output.source_updated_at,
         )
+
+
+def _nothing(line: Quarantined) -> bool:
+    return False
 
 
 def _file_passages(root: Path, name: str, limits: Lookup) -> Iterator[Passage]:
