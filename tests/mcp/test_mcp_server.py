@@ -23,6 +23,7 @@ from stillroom.mcp.token import kept_token
 from stillroom.mcp.transports import http_app, listen, serve_http
 from stillroom.store import Stage1Claim, Stage1Draft, Store
 from stillroom.thread import FileStamp, Thread
+from stillroom.undoing.projects import switch_project
 
 pytestmark = pytest.mark.anyio
 
@@ -107,6 +108,29 @@ async def test_the_four_tools_are_listed_with_schemas_and_say_what_they_change(s
         assert tool.output_schema is not None
         assert tool.input_schema["additionalProperties"] is False
         assert "$ref" not in json.dumps([tool.input_schema, tool.output_schema])
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("list", {}),
+        ("read", {"path": "MEMORY.md"}),
+        ("search", {"queries": ["queue"]}),
+        ("add_ad_hoc_note", {"filename": "2026-11-30T10-00-00-x.md", "note": "x"}),
+    ],
+)
+async def test_no_tool_answers_where_the_memory_is_switched_off(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
+) -> None:
+    project = tmp_path / "project"
+    (project / "below").mkdir(parents=True)
+    monkeypatch.chdir(project / "below")
+    async with client_of(settings) as client:
+        assert not isinstance(await call(client, tool, **arguments), str)
+        switch_project(settings, project, on=False)
+        assert "switched off" in await call(client, tool, **arguments)
+        monkeypatch.chdir(tmp_path)
+        assert "switched off" not in str(await call(client, "list"))
 
 
 async def test_the_tools_answer_from_the_folder(settings: Settings) -> None:

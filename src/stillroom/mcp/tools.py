@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -25,6 +26,7 @@ from stillroom.recall.browse.tools import (
     call_read,
     call_search,
 )
+from stillroom.recall.projects.switched_off import is_switched_off
 from stillroom.recall.usage.counts import CitationReceipt, record_citation
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
@@ -53,7 +55,7 @@ class MemoryTool(NamedTuple):
 
 
 def memory_tools(settings: Settings, clock: Clock) -> dict[str, MemoryTool]:
-    """Every tool by its name."""
+    """Every tool by its name. None does anything where the memory of the server's folder is switched off."""
     root, style = settings.root, settings.memories.redaction
 
     def clean(text: str) -> str:
@@ -79,6 +81,16 @@ def memory_tools(settings: Settings, clock: Clock) -> dict[str, MemoryTool]:
         with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
             return record_citation(settings, store, clock, thread_id=request.thread_id, citation=request.citation)
 
+    def unless_off(tool: MemoryTool) -> MemoryTool:
+        def call(request: Any) -> msgspec.Struct:  # Any: the tool's own
+            if is_switched_off(str(settings.home), _here()):
+                raise InvalidRequest(
+                    "the memory of this project is switched off", hint="`stillroom memories --on` switches it on"
+                )
+            return tool.call(request)
+
+        return tool._replace(call=call)
+
     tools = (
         MemoryTool("list", "List memory", ListRequest, Listing, True, lambda request: call_list(root, request)),
         MemoryTool("read", "Read memory", ReadRequest, Reading, True, read),
@@ -86,7 +98,15 @@ def memory_tools(settings: Settings, clock: Clock) -> dict[str, MemoryTool]:
         MemoryTool("add_ad_hoc_note", "Add a note to memory", NoteRequest, Noted, False, note),
         MemoryTool("record_citation", "Record what was of use", CitationRequest, CitationReceipt, False, cite),
     )
-    return {tool.name: tool for tool in tools}
+    return {tool.name: unless_off(tool) for tool in tools}
+
+
+def _here() -> str:
+    """The folder in which an agent started the server: the one that it works in. A deleted one is no project's."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return "/"
 
 
 def describe(tool: MemoryTool) -> Tool:
