@@ -161,7 +161,9 @@ def test_a_batch_ends_with_the_line_that_passes_the_mark(lines: list[bytes], sto
     data = b"\n".join(lines)
     stats = ReadStats()
     reading = Reading(batch_bytes=8 * batch_bytes)
-    read = read_batches(io.BytesIO(data), stats, max_line_bytes=1000, stop_after_bytes=stop, reading=reading)
+    read = read_batches(
+        io.BufferedReader(io.BytesIO(data)), stats, max_line_bytes=1000, stop_after_bytes=stop, reading=reading
+    )
     out = [text for batch in read for text in batch]
     end = data.find(b"\n", stop) + 1 or len(data)
     assert stats.bytes == (end if stop < len(data) else len(data))

@@ -28,7 +28,7 @@ SMALL = Reading(chunk_bytes=64, blob_run_bytes=48, string_end_bytes=40)
 
 def read(data: bytes, *, limit: int = 256, reading: Reading = SMALL) -> tuple[list[bytes], ReadStats]:
     stats = ReadStats()
-    return list(read_lines(io.BytesIO(data), stats, max_line_bytes=limit, reading=reading)), stats
+    return list(read_lines(io.BufferedReader(io.BytesIO(data)), stats, max_line_bytes=limit, reading=reading)), stats
 
 
 def squeeze(pieces: list[bytes], *, limit: int = 4096) -> bytes | None:
@@ -106,7 +106,13 @@ def test_a_line_of_many_small_strings_stays_long_and_is_passed_over() -> None:
 def test_a_long_line_that_nobody_wants_is_not_squeezed() -> None:
     stats = ReadStats()
     data = b'"' + b"x y " * 500 + b'"\n{}\n'
-    lines = read_lines(io.BytesIO(data), stats, max_line_bytes=256, wanted=lambda head: head[:1] != b'"', reading=SMALL)
+    lines = read_lines(
+        io.BufferedReader(io.BytesIO(data)),
+        stats,
+        max_line_bytes=256,
+        wanted=lambda head: head[:1] != b'"',
+        reading=SMALL,
+    )
     assert list(lines) == [b"{}\n"]
     assert (stats.long_lines, stats.bad_lines, stats.cut_bytes) == (1, 0, len(data) - 3)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.lines import BOM, BROKEN_ARCHIVE, squeeze_line
+from stillroom.rollouts.lines import BOM, BROKEN_ARCHIVE, next_part, squeeze_line
 from stillroom.rollouts.stats import ReadStats
 
 
@@ -21,7 +21,7 @@ def read_batches(
     wanted: Callable[[bytes], bool] = lambda _: True,
     reading: Reading = READING,
 ) -> Iterator[list[bytes]]:
-    """Yield what `read_lines` yields, in lists that are never empty, but blank lines too.
+    """Yield what `read_lines` yields of a buffered file, in lists that are never empty, but blank lines too.
 
     When a list is yielded, `stats` counts its lines and bytes already. The line that passes `stop_after_bytes` is the
     last one. A torn last line comes alone, with `stats.torn` set.
@@ -67,7 +67,7 @@ def _completed(
     stats.lines += 1
     gathered = io.BytesIO()  # grows where it is: joining pieces would take the line's room twice more
     gathered.write(part)
-    while (room := max_line_bytes - gathered.tell()) and (piece := file.readline(min(room, reading.chunk_bytes))):
+    while (room := max_line_bytes - gathered.tell()) and (piece := next_part(file, min(room, reading.chunk_bytes))):
         gathered.write(piece)
         if piece[-1] == 10:
             break

@@ -106,6 +106,15 @@ def read_lines(
         stats.broken = str(error)
 
 
+def next_part(file: BinaryIO, size: int) -> bytes:
+    """The rest of a line, or what the buffer has of it, `size` bytes at most; b"" only at the end of the file.
+
+    For long lines: `readline` looks for their end byte by byte.
+    """
+    seen = file.peek()[:size]  # type: ignore[attr-defined]
+    return file.read(seen.find(b"\n") + 1 or len(seen))
+
+
 def squeeze_line(file: BinaryIO, first: bytes, stats: ReadStats, *, wanted: bool, reading: Reading) -> bytes | None:
     """The squeezed line, or None where it is not wanted or can't be had. The file stands after the line."""
     stats.long_lines += 1
@@ -118,7 +127,7 @@ def squeeze_line(file: BinaryIO, first: bytes, stats: ReadStats, *, wanted: bool
             squeezer.feed(chunk)
         if chunk[-1] == 10:
             break
-        chunk = file.readline(reading.chunk_bytes)
+        chunk = next_part(file, reading.chunk_bytes)
     else:
         stats.torn = True
     stats.bytes += total - len(first)
