@@ -94,7 +94,12 @@ def _preview(thread: Ingested) -> str:
 def _left_out(left: LeftOut) -> Iterator[str]:
     if left.bad_lines:
         yield f"left out: {left.bad_lines:,} lines that can't be read"
-    for what, counts in (("left out", left.dropped), ("unknown, and left out", left.unknown)):
+    told = (
+        ("left out", left.dropped),
+        ("unknown, and left out", left.unknown),
+        ("unknown fields", left.unknown_fields),
+    )
+    for what, counts in told:
         kinds = sorted(counts.items(), key=lambda each: -each[1])
         if kinds:
             more = f", and {len(kinds) - _KINDS_TOLD:,} kinds more" if len(kinds) > _KINDS_TOLD else ""

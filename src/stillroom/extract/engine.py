@@ -18,6 +18,7 @@ from stillroom.extract.prompt import input_prompt, prompt_version, system_prompt
 from stillroom.extract.reading import (
     ReadEvents,
     ReadText,
+    Unknown,
     events_in,
     read_text,
     read_thread_events,
@@ -60,7 +61,7 @@ class Opened:
     """A session that was read; nothing of it has left the machine."""
 
     read: ReadTotals
-    unknown: dict[str, int]  #: records of kinds that no reader knows, by kind
+    unknown: Unknown
     memory_mode: MemoryMode | None  #: what the session's own later metadata says
     extract: Callable[[], Awaitable[Extracted]]  #: raises `RolloutError`, `ModelError`, `SpendingCapped`
 

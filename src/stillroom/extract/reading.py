@@ -26,12 +26,19 @@ from stillroom.thread import MemoryMode, Thread
 Redact = Callable[[str], str]
 
 
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """What no reader knows of a session."""
+
+    kinds: dict[str, int]  #: records, by kind
+    fields: dict[str, int]  #: records in a sample, by field
+
+
 class ReadText(msgspec.Struct, frozen=True, kw_only=True):
     """A session as a model is given it."""
 
     rendered: Rendered
     read: ReadTotals
-    unknown: dict[str, int]  #: records of unknown kinds, by kind
+    unknown: Unknown
     memory_mode: MemoryMode | None  #: what the session's own later metadata says
 
 
@@ -40,7 +47,7 @@ class ReadEvents(msgspec.Struct, frozen=True, kw_only=True):
 
     events: list[Said | Ran]
     read: ReadTotals
-    unknown: dict[str, int]
+    unknown: Unknown
     memory_mode: MemoryMode | None
 
 
@@ -68,7 +75,7 @@ def read_text(
     return ReadText(
         rendered=rendered,
         read=_totals(items.stats, rendered.source_bytes),
-        unknown=items.stats.unknown,
+        unknown=_unknown(items.stats),
         memory_mode=_mode(items.stats, external),
     )
 
@@ -84,7 +91,7 @@ def read_thread_events(
     return ReadEvents(
         events=events,
         read=_totals(items.stats, measured.bytes),
-        unknown=items.stats.unknown,
+        unknown=_unknown(items.stats),
         memory_mode=_mode(items.stats, external),
     )
 
@@ -117,10 +124,10 @@ def count_thread(thread: Thread, *, stage: StageOne) -> ThreadRead:
     """What the rollout holds, by reading all of it. Raises `RolloutError`."""
     with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
         size = sum(len(text) + 1 for text in items.texts())
-    return thread_read(_totals(items.stats, size), items.stats.unknown)
+    return thread_read(_totals(items.stats, size), _unknown(items.stats))
 
 
-def thread_read(read: ReadTotals, unknown: dict[str, int]) -> ThreadRead:
+def thread_read(read: ReadTotals, unknown: Unknown) -> ThreadRead:
     """What the store keeps of a reading."""
     return ThreadRead(
         messages=read.messages,
@@ -128,7 +135,8 @@ def thread_read(read: ReadTotals, unknown: dict[str, int]) -> ThreadRead:
         bad_lines=read.bad_lines,
         long_lines=read.long_lines,
         cut_bytes=read.cut_bytes,
-        unknown=unknown,
+        unknown=unknown.kinds,
+        unknown_fields=unknown.fields,
     )
 
 
@@ -148,6 +156,10 @@ def _renderer(form: ExtractionInput) -> Callable[..., Rendered]:
             return render_evidence
         case _:
             assert_never(form)
+
+
+def _unknown(stats: ReadStats) -> Unknown:
+    return Unknown(kinds=stats.unknown, fields=stats.unknown_fields)
 
 
 def _mode(stats: ReadStats, external: ExternalContext) -> MemoryMode | None:

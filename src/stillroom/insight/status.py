@@ -18,7 +18,7 @@ from stillroom.pausing import paused_since
 from stillroom.spending import Usage
 from stillroom.store import Question, SpendingTotal, Store, Troubled
 from stillroom.store import leases as jobs
-from stillroom.store.records import Job, PassRecord, ReadTotal, UnknownTotal, Worth
+from stillroom.store.records import Job, PassRecord, ReadTotal, UnknownField, UnknownTotal, Worth
 from stillroom.store.rules import State
 from stillroom.store.standings import StandingCount
 from stillroom.workspace import held
@@ -122,6 +122,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     spent: tuple[Spent, ...]
     reads: tuple[ReadTotal, ...]
     unknown: tuple[UnknownTotal, ...]
+    unknown_fields: tuple[UnknownField, ...]
 
 
 def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
@@ -154,6 +155,7 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         spent=_spent(store.spending()),
         reads=tuple(store.read_totals()),
         unknown=tuple(store.unknown_totals()),
+        unknown_fields=tuple(store.unknown_fields()),
     )
 
 

@@ -23,7 +23,7 @@ from stillroom.recording.originator import Program, program_of, recorded_by
 from stillroom.recording.rollout_file import last_total
 from stillroom.rollouts.found import Broken, Found, Unchanged
 from stillroom.rollouts.meta import Git
-from stillroom.rollouts.readers import Reader, reader_of
+from stillroom.rollouts.readers import open_thread, reader_of
 from stillroom.rollouts.redact import redact
 from stillroom.rollouts.stats import ReadStats
 from stillroom.spending import Usage
@@ -48,6 +48,8 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     images: int = 0
     #: Kinds of records that this version does not know.
     unknown: dict[str, int] = {}
+    #: Fields that it does not know, of records in a sample.
+    unknown_fields: dict[str, int] = {}
     #: Records that are not part of the talk, by reason.
     dropped: dict[str, int] = {}
     #: The last line has no end: whoever writes the file is not done with it.
@@ -116,7 +118,7 @@ def ingest_file(
             for discovery in reader.discover(path, {}, max_line_bytes=settings.stage_one.max_line_bytes):
                 match discovery:
                     case Found(thread, _):
-                        outcome = _ingest(settings, reader, thread, place, cwd, on_progress)
+                        outcome = _ingest(settings, thread, place, cwd, on_progress)
                         threads.append(outcome) if isinstance(outcome, Ingested) else refused.append(outcome)
                     case Broken(_, reason):
                         refused.append(Refused(thread_id=None, reason=reason))
@@ -135,7 +137,7 @@ def ingest_file(
 
 
 def _ingest(
-    settings: Settings, reader: Reader, thread: Thread, place: _Place, cwd: str | None, listen: ProgressListener
+    settings: Settings, thread: Thread, place: _Place, cwd: str | None, listen: ProgressListener
 ) -> Ingested | Refused:
     try:
         before = place.rollouts.get(file_id(check_thread_id(thread.thread_id)))
@@ -145,7 +147,7 @@ def _ingest(
         temporary = place.folder / f"{_TEMPORARY}{target.name}"
         try:
             with open(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file:
-                items, stats, used = _write(file, settings, reader, thread, cwd, listen)
+                items, stats, used = _write(file, settings, thread, cwd, listen)
                 if not items:
                     return Refused(
                         thread_id=thread.thread_id, reason=f"nothing is said or done in `{thread.rollout_path}`"
@@ -176,6 +178,7 @@ def _ingest(
             cut_bytes=stats.cut_bytes,
             images=stats.images,
             unknown=stats.unknown,
+            unknown_fields=stats.unknown_fields,
             dropped=stats.dropped,
             torn=stats.torn,
         ),
@@ -183,7 +186,7 @@ def _ingest(
 
 
 def _write(
-    file: BinaryIO, settings: Settings, reader: Reader, thread: Thread, cwd: str | None, listen: ProgressListener
+    file: BinaryIO, settings: Settings, thread: Thread, cwd: str | None, listen: ProgressListener
 ) -> tuple[int, ReadStats, Usage]:
     """The lines of the rollout but for the last; how many are items, what reading showed, and what was used."""
 
@@ -191,7 +194,7 @@ def _write(
         return redact(text, style=settings.memories.redaction)
 
     at_ms, count = thread.created_at_ms, 0
-    with reader.open_items(Path(thread.rollout_path), max_line_bytes=settings.stage_one.max_line_bytes) as items:
+    with open_thread(thread, max_line_bytes=settings.stage_one.max_line_bytes) as items:
         first = next(iter(items), None)  # the file has told whose it is by then
         program = program_of(thread, items.decoder)
         file.write(line("session_meta", _meta(thread, program, clean, cwd), at_ms=at_ms))

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from stillroom.thread import MemoryMode
 
+#: Of one session: a file can name as many kinds and fields as it likes.
+_MOST_NAMES = 100
+
 
 @dataclass(slots=True)
 class ReadStats:
@@ -27,6 +30,8 @@ class ReadStats:
     images: int = 0
     #: Kinds of lines and items that this version does not know.
     unknown: dict[str, int] = field(default_factory=dict)
+    #: Fields of records of known kinds that this version does not know, in a sample of the records.
+    unknown_fields: dict[str, int] = field(default_factory=dict)
     #: Records of known kinds that are not part of the talk, by reason.
     dropped: dict[str, int] = field(default_factory=dict)
     #: Messages of the user that they took back.
@@ -43,10 +48,17 @@ class ReadStats:
 
     def count_unknown(self, kind: str) -> None:
         """Remember that `kind` was met; hostile files can't make the table grow without end."""
-        kind = kind[:80]
-        if kind in self.unknown or len(self.unknown) < 100:
-            self.unknown[kind] = self.unknown.get(kind, 0) + 1
+        _count(self.unknown, kind[:80])
+
+    def count_unknown_field(self, name: str) -> None:
+        """The same for a field of a record; `name` says where it stands, and is fit to be shown."""
+        _count(self.unknown_fields, name[:160])
 
     def drop(self, reason: str) -> None:
         """Remember that a record was left out; the reasons are a handful of words of the reader's."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
+
+
+def _count(counts: dict[str, int], name: str) -> None:
+    if name in counts or len(counts) < _MOST_NAMES:
+        counts[name] = counts.get(name, 0) + 1

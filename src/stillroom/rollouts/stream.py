@@ -86,7 +86,7 @@ class ItemStream(Generic[D_co]):
         self._file = file
         self._path = path
         self._wanted: Callable[[bytes], bool] | None = None
-        self._heard: Callable[[list[bytes]], None] | None = None
+        self._listeners: list[Callable[[list[bytes]], None]] = []
         self._batches = self._lists(max_line_bytes, stop_after_bytes, reading)
         self._items = self._read()
 
@@ -126,7 +126,7 @@ class ItemStream(Generic[D_co]):
     def heard(self, listener: Callable[[list[bytes]], None]) -> Self:
         """Hand all lines, some at a time, to `listener` before their items come, also those that hold nothing for
         memory. To be called ahead of the iteration."""
-        self._heard = listener
+        self._listeners.append(listener)
         return self
 
     def __iter__(self) -> Iterator[Item]:
@@ -177,8 +177,8 @@ class ItemStream(Generic[D_co]):
         try:
             for lines in lists:
                 some = some or not all(not line or line.isspace() for line in lines)
-                if self._heard is not None:
-                    self._heard(lines)
+                for heard in self._listeners:
+                    heard(lines)
                 yield lines
         except OSError as error:
             raise RolloutError(f"`{self._path}` can't be read: {error.strerror}") from error

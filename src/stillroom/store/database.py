@@ -32,6 +32,7 @@ MIGRATIONS = (
     "migrations/0006_thread_reads.sql",
     "migrations/0007_trusted_lines.sql",
     "migrations/0008_made_by.sql",
+    "migrations/0009_unknown_fields.sql",
 )
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}

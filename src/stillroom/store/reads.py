@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from stillroom.store.records import ReadTotal, ThreadRead, UnknownTotal
+from stillroom.store.records import ReadTotal, ThreadRead, UnknownField, UnknownTotal
 from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import to_sql, values
 
@@ -28,6 +28,9 @@ def save(db: sqlite3.Connection, thread_id: str, read: ThreadRead) -> None:
     execute(db, "clear_unknown", thread_id=key)
     rows = [{"thread_id": key, "kind": to_sql(kind), "records": records} for kind, records in read.unknown.items()]
     db.executemany(QUERIES["save_unknown"], rows)
+    execute(db, "clear_unknown_fields", thread_id=key)
+    rows = [{"thread_id": key, "field": name, "records": records} for name, records in read.unknown_fields.items()]
+    db.executemany(QUERIES["save_unknown_field"], rows)
 
 
 def totals(db: sqlite3.Connection) -> list[ReadTotal]:
@@ -36,3 +39,7 @@ def totals(db: sqlite3.Connection) -> list[ReadTotal]:
 
 def unknown(db: sqlite3.Connection) -> list[UnknownTotal]:
     return [UnknownTotal(**values(row)) for row in execute(db, "total_unknown")]
+
+
+def unknown_fields(db: sqlite3.Connection) -> list[UnknownField]:
+    return [UnknownField(**values(row)) for row in execute(db, "total_unknown_fields")]

@@ -56,6 +56,7 @@ from stillroom.store.records import (
     Stage1Restored,
     ThreadRead,
     ThreadsLeft,
+    UnknownField,
     UnknownTotal,
     Use,
     Worth,
@@ -273,6 +274,11 @@ class Store:
         """What no reader knows, by agent, kind and the client's version."""
         with self._database.read() as db:
             return reads.unknown(db)
+
+    def unknown_fields(self) -> list[UnknownField]:
+        """The same of the fields of records, in a sample of each session's."""
+        with self._database.read() as db:
+            return reads.unknown_fields(db)
 
     # Phase 1
 
