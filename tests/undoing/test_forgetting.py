@@ -12,7 +12,7 @@ import pytest
 from undoing_house import HOUR_MS, NOW_MS, PARSE, SHOP, SPLIT, House, every_byte, run_and_die
 
 from stillroom.clock import FixedClock
-from stillroom.config import Settings
+from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated
 from stillroom.errors import InvalidRequest, WorkspaceError
 from stillroom.recall.fulltext.ranked import RankedSearch
@@ -144,6 +144,31 @@ def test_a_copy_under_another_id_and_a_sub_agent_are_not_learnt_either(house: Ho
     with house.store() as store:
         assert store.save_threads([(copy, stamp), (below, stamp), (thread, stamp)]) == 3
         assert store.thread("copy") is None and store.thread("below") is None
+
+
+def test_of_a_fork_only_the_new_part_is_learnt_once_its_origin_is_forgotten_and_gone(house: House) -> None:
+    house.settings = msgspec.structs.replace(house.settings, sources=(Source(format="codex", root=str(house.codex)),))
+    (origin,) = house.codex.rglob(f"*{SHOP}*")
+    fork_id = SHOP.replace("0761", "f00d")
+    new = []
+    for role, text in (("user", "From now on name branches after the ticket, please."), ("assistant", "Noted.")):
+        content = [{"type": "input_text" if role == "user" else "output_text", "text": text}]
+        new.append({"type": "message", "role": role, "content": content})
+    meta, *copied = origin.read_text(encoding="utf-8").splitlines()
+    payload = {**json.loads(meta)["payload"], "id": fork_id, "session_id": fork_id, "timestamp": "2026-11-29T13:00:00Z"}
+    again = [{**json.loads(line), "timestamp": "2026-11-29T13:00:00.000Z"} for line in copied]
+    own = [{"timestamp": "2026-11-29T14:00:00.000Z", "type": "response_item", "payload": item} for item in new]
+    lines = [{"timestamp": "2026-11-29T13:00:00Z", "type": "session_meta", "payload": payload}, *again, *own]
+    house.forget(Choice(threads=(SHOP,)))
+    origin.unlink()
+    fork = origin.with_name(origin.name.replace(SHOP, fork_id))
+    fork.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    report = house.run(hours=30)
+    assert report.extract is not None and report.extract.with_output == 1
+    assert "ticket" in str(house.said())
+    stored = every_byte(house.home)
+    assert "biome" not in stored
+    assert "npm test fails in shopfront" not in stored
 
 
 def test_what_cannot_be_cleaned_is_told_by_its_place_only(house: House) -> None:

@@ -16,6 +16,7 @@ from stillroom.errors import ContextTooLong, InvalidReply
 from stillroom.extract.outcome import ReadTotals
 from stillroom.extract.prompt import input_prompt, prompt_version, system_prompt
 from stillroom.extract.reading import (
+    Forgotten,
     ReadEvents,
     ReadText,
     Unknown,
@@ -90,7 +91,7 @@ def open_engine(settings: Settings, store: Store, clock: Clock, *, allowance: Al
     """The engine that the settings name. Raises `ConfigError`."""
     name, redact = settings.memories.extract_model, redactor(settings)
     if name == OFFLINE:
-        return RulesEngine(settings, redact=redact)
+        return RulesEngine(settings, redact=redact, forgotten=store.is_forgotten_exchange())
     limits = RateLimitSink()
     model = open_structured(
         name, settings, ledger=store, clock=clock, redact=redact, rate_limits=limits, allowance=allowance
@@ -104,15 +105,21 @@ class RulesEngine:
     name = OFFLINE
     prompt: str | None = None
 
-    def __init__(self, settings: Settings, *, redact: Redact) -> None:
+    def __init__(self, settings: Settings, *, redact: Redact, forgotten: Forgotten | None) -> None:
         self._stage = settings.stage_one
         self._refuse_external = settings.memories.disable_on_external_context
         self._root = settings.root
         self._redact = redact
+        self._forgotten = forgotten
 
     def open(self, thread: Thread) -> Opened:
         found = read_thread_events(
-            thread, refuse_external=self._refuse_external, stage=self._stage, redact=self._redact, root=self._root
+            thread,
+            refuse_external=self._refuse_external,
+            stage=self._stage,
+            redact=self._redact,
+            root=self._root,
+            forgotten=self._forgotten,
         )
         return Opened(
             read=found.read,
@@ -157,6 +164,7 @@ class ModelEngine:
         self._store = store
         self._clock = clock
         self._rate_limits = rate_limits
+        self._forgotten = store.is_forgotten_exchange()
 
     def open(self, thread: Thread) -> Opened:
         text = self._read(thread, self._token_limit())
@@ -169,6 +177,8 @@ class ModelEngine:
 
     async def _extract(self, thread: Thread, text: ReadText) -> Extracted:
         """Ask with as much of the rollout as fits; where the provider says "too long", once more with half of it."""
+        if not text.rendered.text.strip("[] \n"):  # a fork that only repeats what was forgotten
+            return Extracted(draft=None, read=text.read)
         try:
             reply = await self._ask(thread, text)
         except ContextTooLong:
@@ -198,6 +208,7 @@ class ModelEngine:
             stage=self._stage,
             redact=self._redact,
             root=self._settings.root,
+            forgotten=self._forgotten,
         )
 
     async def _ask(self, thread: Thread, text: ReadText) -> StructuredReply:
@@ -243,6 +254,7 @@ class ModelEngine:
                 stage=self._stage,
                 redact=self._redact,
                 root=self._settings.root,
+                forgotten=self._forgotten,
             ).events
         witness = Witness(events, about=(draft.raw_memory, draft.rollout_summary, slug_words(draft.rollout_slug)))
         return Stage1Draft(

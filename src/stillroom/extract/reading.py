@@ -14,6 +14,7 @@ from stillroom.extract.outcome import ReadTotals
 from stillroom.rollouts.echo import Echo
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.evidence import render_evidence
+from stillroom.rollouts.exchanges import without_exchanges
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.readers import open_thread
 from stillroom.rollouts.render import render_string, render_texts
@@ -24,6 +25,8 @@ from stillroom.store.records import ThreadRead
 from stillroom.thread import MemoryMode, Thread
 
 Redact = Callable[[str], str]
+Forgotten = Callable[[bytes], bool]
+"""Whether a forgotten session had this exchange."""
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,18 +63,20 @@ def read_text(
     stage: StageOne,
     redact: Redact,
     root: Path,
+    forgotten: Forgotten | None = None,
 ) -> ReadText:
-    """Render the rollout within `token_limit`, without what it was told of the memory at `root`.
+    """Render the rollout within `token_limit`, without what it was told of the memory at `root`, nor what it repeats
+    of forgotten sessions.
 
     Raises `RolloutError`.
     """
     external, echo = ExternalContext(), Echo(root)
     with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_lines) as items:
-        if form == "string" and not refuse_external:
+        if form == "string" and not refuse_external and forgotten is None:
             rendered = render_texts(echo.texts(items.texts()), token_limit=token_limit, redact=redact)
         else:
             watched = external.watch(items) if refuse_external else items
-            rendered = _renderer(form)(echo.items(watched), token_limit=token_limit, redact=redact)
+            rendered = _renderer(form)(echo.items(_known(watched, forgotten)), token_limit=token_limit, redact=redact)
     return ReadText(
         rendered=rendered,
         read=_totals(items.stats, rendered.source_bytes),
@@ -81,13 +86,20 @@ def read_text(
 
 
 def read_thread_events(
-    thread: Thread, *, refuse_external: bool, stage: StageOne, redact: Redact, root: Path
+    thread: Thread,
+    *,
+    refuse_external: bool,
+    stage: StageOne,
+    redact: Redact,
+    root: Path,
+    forgotten: Forgotten | None = None,
 ) -> ReadEvents:
-    """Read what happened, already redacted, without what it was told of the memory at `root`. Raises `RolloutError`."""
+    """Read what happened, already redacted, without what it was told of the memory at `root`, nor what it repeats of
+    forgotten sessions. Raises `RolloutError`."""
     external, measured, echo = ExternalContext(), _Measured(), Echo(root)
     with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_lines) as items:
         watched = external.watch(items) if refuse_external else items
-        events = read_events(_redacted(echo.items(measured.watch(watched)), redact))
+        events = read_events(_redacted(echo.items(_known(measured.watch(watched), forgotten)), redact))
     return ReadEvents(
         events=events,
         read=_totals(items.stats, measured.bytes),
@@ -146,6 +158,11 @@ def rollout_token_limit(context_window: int | None, stage: StageOne) -> int:
         return stage.fallback_rollout_tokens
     effective = context_window * stage.effective_context_window_percent // 100
     return max(1, effective * stage.context_window_percent // 100)
+
+
+def _known(items: Iterable[Item], forgotten: Forgotten | None) -> Iterable[Item]:
+    """Those that may be known."""
+    return items if forgotten is None else without_exchanges(items, forgotten)
 
 
 def _renderer(form: ExtractionInput) -> Callable[..., Rendered]:

@@ -33,6 +33,7 @@ MIGRATIONS = (
     "migrations/0007_trusted_lines.sql",
     "migrations/0008_made_by.sql",
     "migrations/0009_unknown_fields.sql",
+    "migrations/0010_forgotten_exchanges.sql",
 )
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}

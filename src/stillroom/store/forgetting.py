@@ -1,7 +1,8 @@
 """Threads that a person had forgotten: nothing of them stays but hashes, by which they are known if they come again.
 
 A hash is of a thread's id, or of what a copy of its session under another id has in common with it: when it began, and
-with which words. A sub-agent of a forgotten thread is forgotten with it.
+with which words. Hashes of what was said in it tell what a fork repeats. A sub-agent of a forgotten thread is forgotten
+with it.
 
 All functions run inside a transaction of the caller.
 """
@@ -13,6 +14,8 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
+
+import msgspec
 
 from stillroom.store.consolidation import enqueue
 from stillroom.store.sql import QUERIES, execute
@@ -31,6 +34,10 @@ _PLACES = (
 )
 
 Change = Callable[[str], str]
+#: Shorter first words ("fix the tests") are those of many sessions.
+_LEAST_WORDS_CHARS = 40
+#: What stands where a forgotten session's words were.
+FORGOTTEN = "[forgotten]"
 
 
 class KeptOutput(NamedTuple):
@@ -67,8 +74,41 @@ def without_forgotten(db: sqlite3.Connection, threads: Iterable[Thread]) -> set[
     return {thread.thread_id for thread in listed if known.isdisjoint(_digests(thread))}
 
 
+def without_first_words(db: sqlite3.Connection, thread: Thread) -> Thread:
+    """The same thread; if it begins as a forgotten one did, as a fork does, without these words."""
+    if _words_digest(thread.preview) is None or not has_exchanges(db):
+        return thread
+    known = {name: _is_known(db, text) for name, text in (("title", thread.title), ("preview", thread.preview))}
+    return msgspec.structs.replace(thread, **{name: FORGOTTEN for name, is_known in known.items() if is_known})
+
+
+def _is_known(db: sqlite3.Connection, words: str) -> bool:
+    digest = _words_digest(words)
+    return digest is not None and is_forgotten_exchange(db, digest)
+
+
+def _words_digest(words: str) -> bytes | None:
+    """Of a thread's first words; None: so few of them are anybody's."""
+    if len(words) < _LEAST_WORDS_CHARS:
+        return None
+    return hashlib.sha256(b"words\0" + words.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
 def is_forgotten(db: sqlite3.Connection, thread_id: str) -> bool:
     return execute(db, "get_forgotten", digest=id_digest(thread_id)).fetchone() is not None
+
+
+def is_forgotten_exchange(db: sqlite3.Connection, digest: bytes) -> bool:
+    return execute(db, "get_forgotten_exchange", digest=digest).fetchone() is not None
+
+
+def has_exchanges(db: sqlite3.Connection) -> bool:
+    return execute(db, "any_forgotten_exchange").fetchone() is not None
+
+
+def keep_exchanges(db: sqlite3.Connection, digests: Iterable[bytes]) -> None:
+    """What forgotten threads said; twice is once."""
+    db.executemany(QUERIES["save_forgotten_exchange"], [{"digest": digest} for digest in digests])
 
 
 def each_output(db: sqlite3.Connection) -> Iterator[KeptOutput]:
@@ -93,6 +133,7 @@ def forget(db: sqlite3.Connection, threads: Iterable[Thread], change: Change, *,
         key = to_sql(thread.thread_id)
         for digest in _own_digests(thread):
             execute(db, "save_forgotten", digest=digest, at=now)
+        keep_exchanges(db, filter(None, map(_words_digest, (thread.title, thread.preview))))
         for query in ("delete_output", "delete_stage1_job", "delete_uses", "delete_thread", "unname_calls"):
             execute(db, query, thread_id=key)
         name = f"forgotten-{id_digest(thread.thread_id).hex()[:12]}"

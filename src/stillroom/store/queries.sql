@@ -101,6 +101,24 @@ INSERT INTO forgotten (digest, at)
 VALUES (:digest, :at)
 ON CONFLICT (digest) DO NOTHING;
 
+-- save_forgotten_exchange --
+-- A session that has this has it from a thread that was forgotten.
+INSERT INTO forgotten_exchanges (digest)
+VALUES (:digest)
+ON CONFLICT (digest) DO NOTHING;
+
+-- get_forgotten_exchange --
+-- Whether a forgotten thread had this.
+SELECT 1
+FROM forgotten_exchanges
+WHERE digest = :digest;
+
+-- any_forgotten_exchange --
+-- Whether there is one at all.
+SELECT 1
+FROM forgotten_exchanges
+LIMIT 1;
+
 -- delete_uses --
 -- What the thread used of memory.
 DELETE FROM memory_uses

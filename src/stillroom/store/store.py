@@ -211,6 +211,23 @@ class Store:
         with self._database.read() as db:
             return forgetting.is_forgotten(db, thread_id)
 
+    def keep_forgotten_exchanges(self, digests: Iterable[bytes]) -> None:
+        """Know from now on what forgotten threads said (`rollouts.exchanges`), wherever it comes again."""
+        with self._database.write() as db:
+            forgetting.keep_exchanges(db, digests)
+
+    def is_forgotten_exchange(self) -> Callable[[bytes], bool] | None:
+        """What asks whether a forgotten thread said this; None when none is known, as in most homes."""
+        with self._database.read() as db:
+            if not forgetting.has_exchanges(db):
+                return None
+
+        def ask(digest: bytes) -> bool:
+            with self._database.read() as db:
+                return forgetting.is_forgotten_exchange(db, digest)
+
+        return ask
+
     def rewrite_texts(self, change: Callable[[str], str]) -> int:
         """Put every text that is kept of sessions through `change`; returns how many rows differ by it."""
         with self._database.write() as db:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import msgspec
 
 from stillroom.store.consolidation import enqueue, is_selected
-from stillroom.store.forgetting import without_forgotten
+from stillroom.store.forgetting import without_first_words, without_forgotten
 from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import columns, from_sql, to_sql
 from stillroom.thread import FileStamp, MemoryMode, Thread
@@ -32,7 +32,7 @@ def save(db: sqlite3.Connection, found: Sequence[tuple[Thread, FileStamp]], *, r
     many are passed over, because a person had them forgotten."""
     refused_before = _selected_refused(db)
     allowed = without_forgotten(db, (thread for thread, _ in found))
-    rows = [_columns(thread, stamp) for thread, stamp in found if thread.thread_id in allowed]
+    rows = [_columns(without_first_words(db, thread), stamp) for thread, stamp in found if thread.thread_id in allowed]
     db.executemany(QUERIES["save_thread"], rows)
     if not _selected_refused(db) <= refused_before:
         enqueue(db, now, retries=retries)

@@ -18,6 +18,9 @@ from pathlib import Path
 import msgspec
 
 from stillroom.config import Settings
+from stillroom.errors import RolloutError
+from stillroom.rollouts.exchanges import exchanges
+from stillroom.rollouts.readers import open_thread
 from stillroom.store import Store
 from stillroom.thread import Thread
 from stillroom.undoing import unfinished
@@ -33,6 +36,10 @@ from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import EXTENSIONS, HANDBOOK, SUMMARY
 from stillroom.workspace.tree import opened, parent, scan, shown, write_new
 
+#: Of one session: 32 kB of hashes.
+_MAX_EXCHANGES = 2000
+#: Of a longer session's file only so much is read.
+_WHOLE_BYTES = 64 * 1024 * 1024
 _FOLDER = f"{EXTENSIONS}/forgotten"
 _INSTRUCTIONS = f"{_FOLDER}/instructions.md"
 
@@ -148,7 +155,8 @@ def finish_forgetting(
     """Do all of it, whatever of it is done already. Without the `preview` that a person saw, one is made of what is
     left to do."""
     finder = Finder(work.traces)
-    # 1. The database first: from now on no pass learns it again.
+    # 1. The database first: from now on no pass learns it again, nor what a fork repeats of it.
+    store.keep_forgotten_exchanges(digest for thread in work.threads for digest in _exchanges(settings, thread))
     store.forget(work.threads, finder.text_without)
     checkpoint("database cleaned")
     for path in _own_recordings(settings, work.threads):
@@ -187,6 +195,17 @@ def finish_forgetting(
         left=tuple(left),
         log_in_use=not emptied,
     )
+
+
+def _exchanges(settings: Settings, thread: Thread) -> list[bytes]:
+    """What was said in it, as hashes; nothing if its file is gone."""
+    try:
+        is_long = Path(thread.rollout_path).stat().st_size > _WHOLE_BYTES
+        stop = _WHOLE_BYTES if is_long else None
+        with open_thread(thread, max_line_bytes=settings.stage_one.max_line_bytes, stop_after_bytes=stop) as items:
+            return exchanges(items, limit=_MAX_EXCHANGES)
+    except (OSError, RolloutError):
+        return []
 
 
 def _own_recordings(settings: Settings, threads: Iterable[Thread]) -> list[Path]:

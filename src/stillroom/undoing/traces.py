@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 import msgspec
 import re2
 
+from stillroom.store.forgetting import FORGOTTEN
+
 #: So much of a phrase is compared: files shorten what they repeat, to ninety characters and more.
 PHRASE_CHARS = 60
 #: A shorter phrase is everybody's.
@@ -36,7 +38,7 @@ _WORD = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 #: Beyond so many phrases each line is looked at.
 _MOST_AT_ONCE = 4000
 #: What stands for a name in a text that stays.
-GONE = "[forgotten]"
+GONE = FORGOTTEN
 
 
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
