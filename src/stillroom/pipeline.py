@@ -183,19 +183,23 @@ async def _pass(
         if not options.dry_run:
             # Of every session, however old: what they used decides what the next consolidation rests on.
             report = put(report, usage=await _count_usage(settings, store, clock, on_progress))
-        if options.upgrade:
-            report = put(report, reopened=await asyncio.to_thread(store.reopen_offline))
         # Before anything is changed or paid for: another program's memories are not ours to replace.
         await asyncio.to_thread(consent, settings, store, adopt=options.adopt)
         decide = guard or default_guard(settings, store, clock)
         if options.dry_run:
-            report = put(report, guard=await asyncio.to_thread(decide))
+            report = put(report, guard=await asyncio.to_thread(decide), reopened=await _reopen(store, options))
             return put(report, forecast=await _forecast(settings, store, clock, trigger, options, on_progress))
         # A person should not learn from the bill what the first calls of a model cost.
         if not options.agreed and await asyncio.to_thread(uses_new_model, settings, store):
-            expected = await _forecast(settings, store, clock, trigger, options, on_progress)
+            # On a copy: who does not agree has changed nothing, and the next pass takes nothing up again.
+            with ExitStack() as stack:
+                trial = partial(Store.trial, settings.database, clock=clock, limits=settings.database_limits)
+                copy = await asyncio.to_thread(lambda: stack.enter_context(trial()))
+                await _reopen(copy, options)
+                expected = await _forecast(settings, copy, clock, trigger, options, on_progress)
             if needs_consent(expected, settings):
                 return put(report, skipped="not_agreed", forecast=expected)
+        report = put(report, reopened=await _reopen(store, options))
         # 1. Create the memory folder: no links followed, none left.
         report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
         # 2. Seed the extension instructions; a person's edit of them survives.
@@ -242,6 +246,11 @@ async def _pass(
         return put(report, recall=await asyncio.to_thread(prepare_recall, settings, store, clock))
     except (StoreError, WorkspaceError, OSError) as error:
         return _stopped(report, error)
+
+
+async def _reopen(store: Store, options: Options) -> int:
+    """What the rules extracted is to be extracted again, if that is asked for."""
+    return await asyncio.to_thread(store.reopen_offline) if options.upgrade else 0
 
 
 async def _forecast(

@@ -76,6 +76,17 @@ async def test_the_first_calls_of_a_model_of_unknown_price_are_asked_for(tmp_pat
 
 
 @pytest.mark.anyio
+async def test_an_upgrade_that_nobody_agrees_to_extracts_nothing_again(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, ELSEWHERE, extract_model=OFFLINE)
+    await run(settings)
+    paid = msgspec.structs.replace(settings.memories, extract_model="p:m", ask_above_weighted_tokens=1000)
+    settings = msgspec.structs.replace(settings, memories=paid)
+    asked = await run(settings, upgrade=True)
+    assert (asked.skipped, asked.reopened, forecast_of(asked).threads) == ("not_agreed", 0, 6)
+    assert forecast_of(await run(settings, dry_run=True)).threads == 0
+
+
+@pytest.mark.anyio
 async def test_who_agrees_is_not_stopped_and_is_not_asked_again(tmp_path: Path) -> None:
     with LoopbackModel(Say(SAMPLE_MEMORY)) as server:
         settings = settings_for(
