@@ -61,6 +61,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     backfill: bool = False
     #: Extract again what the offline engine extracted.
     upgrade: bool = False
+    #: Try again at once what failed, however often it did.
+    retry: bool = False
     #: Take over a memory folder that holds another program's memories; what is in it is kept in the history first.
     adopt: bool = False
     #: At most so many threads.
@@ -92,6 +94,8 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     threads: RegisterReport | None = None
     usage: UsageReport | None = None
     reopened: int = 0
+    #: What failed and is tried again because somebody asked for it: threads, and the consolidation.
+    retried: int = 0
     pruned: int = 0
     guard: GuardDecision | None = None
     #: Of a dry run, and of a pass that is to be agreed to.
@@ -187,7 +191,7 @@ async def _pass(
         await asyncio.to_thread(consent, settings, store, adopt=options.adopt)
         decide = guard or default_guard(settings, store, clock)
         if options.dry_run:
-            report = put(report, guard=await asyncio.to_thread(decide), reopened=await _reopen(store, options))
+            report = await _taken_up(store, put(report, guard=await asyncio.to_thread(decide)), options)
             return put(report, forecast=await _forecast(settings, store, clock, trigger, options, on_progress))
         # A person should not learn from the bill what the first calls of a model cost.
         if not options.agreed and await asyncio.to_thread(uses_new_model, settings, store):
@@ -195,11 +199,11 @@ async def _pass(
             with ExitStack() as stack:
                 trial = partial(Store.trial, settings.database, clock=clock, limits=settings.database_limits)
                 copy = await asyncio.to_thread(lambda: stack.enter_context(trial()))
-                await _reopen(copy, options)
+                await _taken_up(copy, report, options)
                 expected = await _forecast(settings, copy, clock, trigger, options, on_progress)
             if needs_consent(expected, settings):
                 return put(report, skipped="not_agreed", forecast=expected)
-        report = put(report, reopened=await _reopen(store, options))
+        report = await _taken_up(store, report, options)
         # 1. Create the memory folder: no links followed, none left.
         report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
         # 2. Seed the extension instructions; a person's edit of them survives.
@@ -248,9 +252,13 @@ async def _pass(
         return _stopped(report, error)
 
 
-async def _reopen(store: Store, options: Options) -> int:
-    """What the rules extracted is to be extracted again, if that is asked for."""
-    return await asyncio.to_thread(store.reopen_offline) if options.upgrade else 0
+async def _taken_up(store: Store, report: PipelineReport, options: Options) -> PipelineReport:
+    """What a person wants done again is to be done again."""
+    if options.upgrade:
+        report = msgspec.structs.replace(report, reopened=await asyncio.to_thread(store.reopen_offline))
+    if options.retry:
+        report = msgspec.structs.replace(report, retried=await asyncio.to_thread(store.retry_failed))
+    return report
 
 
 async def _forecast(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def test_while_passes_are_paused_none_does_anything(home: Path, capsys: pytest.C
     )
     assert sorted(path.name for path in (home / ".stillroom").iterdir()) == ["pass.lock", "paused", "state.sqlite3"]
     assert hook.main(["codex", "session-start"]) == 0
+    signal.setitimer(signal.ITIMER_REAL, 0)  # its process would have ended by now, and its alarm with it
     assert "no pass is started: paused since" in (home / ".stillroom" / "hook.log").read_text(encoding="utf-8")
     capsys.readouterr()
     (home / ".stillroom" / "state.sqlite3").unlink()
@@ -82,6 +84,24 @@ def test_a_project_is_switched_off_and_its_lines_leave_with_the_next_consolidati
     assert run_command(["memories", "--on", "--cwd", "/home/dev/work/shopfront"]) == 0
     assert run_command(["run", "--backfill", "--now", "2026-11-30T11:00:00Z"]) == 0
     assert "biome" in handbook.read_text(encoding="utf-8")
+
+
+def test_a_session_is_switched_off_for_itself_and_comes_back(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["run", "--backfill", "--now", NOW]) == 0
+    handbook = home / ".stillroom" / "memories" / "MEMORY.md"
+    capsys.readouterr()
+    assert run_command(["memories", "--off", "--thread", "01a2273c-0761"]) == 0
+    assert run_command(["explain", "01a2273c-0761", "--json"]) == 0
+    rulings = json.loads(capsys.readouterr().out)["extraction"]
+    (mode,) = (each for each in rulings if each["rule"] == "mode")
+    assert (mode["verdict"], mode["values"]["chosen"]) == ("refuses", "disabled")
+    assert run_command(["run", "--backfill", "--now", "2026-11-30T10:00:00Z"]) == 0
+    assert "biome" not in handbook.read_text(encoding="utf-8")
+    assert run_command(mode["command"].split()[1:]) == 0
+    assert run_command(["run", "--backfill", "--now", "2026-11-30T11:00:00Z"]) == 0
+    assert "biome" in handbook.read_text(encoding="utf-8")
+    for wrong in (["--thread", "01a2"], ["--on", "--thread", "01a2", "--cwd", "."], ["--off", "--thread", "zz"]):
+        assert run_command(["memories", *wrong]) in (1, 2)
 
 
 def test_on_an_empty_home_each_says_so_and_creates_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

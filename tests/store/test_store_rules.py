@@ -19,7 +19,15 @@ from store_samples import DAY, DRAFT, HOUR, MEMORIES, NOW, ONE, STAMP, consolida
 from stillroom.clock import FixedClock
 from stillroom.config import Memories
 from stillroom.store import Question, Stage1Claim, Stage1Draft, Standing, Store
-from stillroom.store.rules import EXTRACTION, SOURCES, ExtractionRule
+from stillroom.store.rules import (
+    EXTRACTION,
+    SOURCES,
+    ExtractionRule,
+    RetentionRule,
+    RuleName,
+    Ruling,
+    SelectionRule,
+)
 from stillroom.thread import MemoryMode, Thread
 
 AGES = (0, HOUR, 6 * HOUR - 1, 6 * HOUR, DAY, 10 * DAY, 10 * DAY + 1, 40 * DAY)
@@ -202,11 +210,130 @@ def test_each_rule_decides_about_a_thread_that_it_alone_refuses(store: Store, cl
     scanned = decided(store, clock, stage=few)
     assert (scanned["first"], scanned["second"]) == (("next", None), ("excluded", "scan_limit"))
     assert decided(store, clock, cwd="/elsewhere")["first"] == ("excluded", "cwd")
+    paused = decided(store, clock, paused_since="a while ago")
+    assert {name for name, (_, rule) in paused.items() if rule == "paused"} == {"first", "me", "second"}
+    assert (paused["first"][0], paused["done"]) == ("waiting", ("extracted", "watermark"))
     assert store.switch_off(["/repo"])
     assert decided(store, clock)["first"] == ("excluded", "project")
     assert decided(store, clock, memories=Memories(enabled=False))["first"] == ("excluded", "enabled")
     assert [rule.name for rule in EXTRACTION] == list(get_args(ExtractionRule))
     assert store.explain("nobody", question(clock)) is None
+
+
+#: What is told to change the decision of each rule: the setting, the command, or else what does.
+CHANGES: dict[RuleName, tuple[str | None, str | None, str | None]] = {
+    "enabled": ("memories.enabled", None, None),
+    "mode": (None, "stillroom memories --on --thread t", None),
+    "project": (None, "stillroom memories --on --cwd /repo", None),
+    "watermark": (None, "stillroom run --upgrade", None),
+    "missing": ("sources", None, "its file, back in one of them"),
+    "archived": (None, None, "its agent, which archived it"),
+    "preview": (None, None, "a person's words in it"),
+    "memory_worker": (None, None, "nothing: a memory learns nothing of itself"),
+    "source": (None, None, "nothing: only what people took part in is learnt from"),
+    "current": (None, None, "a pass that another session starts, or a person"),
+    "cwd": (None, None, "a pass without `--cwd`"),
+    "idle": ("memories.min_rollout_idle_hours", None, None),
+    "age": ("memories.max_rollout_age_days", "stillroom run --backfill", None),
+    "scan_limit": (None, "stillroom run --backfill", None),
+    "lease": (None, "stillroom doctor --fix", None),
+    "retries": (None, "stillroom run --retry", None),
+    "backoff": (None, "stillroom run --retry", None),
+    "paused": (None, "stillroom resume", None),
+    "cap": ("memories.max_rollouts_per_startup", "stillroom run --backfill", None),
+    "output": (None, None, "its extraction, of which the rules are above"),
+    "remembered": (None, "stillroom memories --on --thread t", None),
+    "words": (None, "stillroom run --upgrade", None),
+    "undone": (None, "stillroom redo", None),
+    "used": ("memories.max_unused_days", None, None),
+    "rank": ("memories.max_raw_memories_for_consolidation", None, None),
+    "kept": ("memories.max_unused_days", None, None),
+}
+
+
+def rulings(store: Store, clock: FixedClock, **changes: object) -> dict[str, Ruling]:
+    """Of thread `t`, by rule."""
+    explained = store.explain("t", question(clock, **changes))
+    assert explained is not None
+    every = (*explained.extraction, *explained.selection, *([explained.retention] if explained.retention else []))
+    return {each.rule: each for each in every}
+
+
+def test_every_rule_says_what_would_change_its_decision(store: Store, clock: FixedClock) -> None:
+    save(store, thread("t"))
+    told = rulings(store, clock)
+    store.set_memory_mode("t", "disabled")
+    told |= {name: each for name, each in rulings(store, clock).items() if name not in told}
+    extract(store, "t")
+    store.set_memory_mode("t", "disabled")
+    told |= {name: each for name, each in rulings(store, clock).items() if name not in told}
+    assert {name: (each.setting, each.command, each.otherwise) for name, each in told.items()} == CHANGES
+    assert set(CHANGES) == {*get_args(ExtractionRule), *get_args(SelectionRule), *get_args(RetentionRule)}
+    # Nothing takes up again what a model extracted but the session itself.
+    store.set_memory_mode("t", "enabled")
+    extract(store, "t", at=NOW - DAY + 1, engine="p:m")
+    assert rulings(store, clock)["watermark"].otherwise == "more that is said in it"
+
+
+def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: Store, clock: FixedClock) -> None:
+    def deciding(**changes: object) -> str | None:
+        explained = store.explain("t", question(clock, **changes))
+        assert explained is not None
+        return next((each.rule for each in explained.selection if each.verdict != "passes"), None)
+
+    save(store, thread("t"))
+    assert deciding() == "output"
+    extract(store, "t", draft=Stage1Draft(raw_memory=" ", rollout_summary="\n"))
+    assert deciding() == "words"
+    extract(store, "t", at=NOW - DAY + 1)
+    assert deciding() is None
+    store.set_memory_mode("t", "disabled")
+    assert deciding() == "remembered"
+    store.set_memory_mode("t", "enabled")
+    store.switch_off(["/repo"])
+    assert deciding() == "remembered"
+    store.switch_off([])
+    few = Memories(max_raw_memories_for_consolidation=1)
+    extract(store, "newer", at=NOW - DAY + 2)
+    assert (deciding(memories=few), deciding()) == ("rank", None)
+    clock.advance(seconds=31 * DAY)
+    assert (deciding(), rulings(store, clock)["kept"].verdict) == ("used", "refuses")
+    assert deciding(memories=Memories(max_unused_days=40)) is None
+    consolidate(store, clock)
+    store.record_usage(["t"])
+    consolidate(store, clock)
+    assert store.undo([]) == 1
+    assert deciding() == "undone"
+    store.redo()
+    assert deciding() is None
+
+
+def test_what_failed_is_tried_again_at_once_when_a_person_says_so(store: Store, clock: FixedClock) -> None:
+    save(store, thread("t"))
+    for _ in range(3):
+        (taken,) = store.claim_stage1(
+            worker_id="w", current_thread_id=None, memories=MEMORIES, stage=ONE, max_claims=1, backfill=True
+        )
+        store.fail_stage1(taken, reason="no key", retry_delay_seconds=0)
+    assert decided(store, clock)["t"] == ("failed", "retries")
+    assert store.retry_failed() == 1
+    assert decided(store, clock)["t"] == ("next", None)
+    (taken,) = store.claim_stage1(
+        worker_id="w", current_thread_id=None, memories=MEMORIES, stage=ONE, max_claims=1, backfill=True
+    )
+    store.fail_stage1(taken, reason="no key", retry_delay_seconds=HOUR)
+    assert decided(store, clock)["t"] == ("failed", "backoff")
+    assert store.retry_failed() == 1
+    assert decided(store, clock)["t"] == ("next", None)
+
+
+def test_a_thread_that_may_be_remembered_after_all_is_extracted(store: Store, clock: FixedClock) -> None:
+    save(store, thread("t"))
+    extract(store, "t", draft=None)  # as a pass ends with a session that it learns not to be for it
+    assert store.set_memory_mode("t", "disabled")
+    assert decided(store, clock)["t"] == ("excluded", "mode")
+    assert store.set_memory_mode("t", "enabled")
+    assert decided(store, clock)["t"] == ("next", None)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from stillroom.cli.rulings import remedy, why
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import Settings, load_settings
 from stillroom.errors import RecordingError
+from stillroom.pausing import paused_since
 from stillroom.recording.exporting.export import find_thread
 from stillroom.store import Explanation, Question, Ruling, Store
 
@@ -63,6 +64,7 @@ def explain_command(
         now_ms=clock.now_ms(),
         cwd=str(cwd.absolute()) if cwd else None,
         backfill=backfill,
+        paused_since=paused_since(str(settings.home)),
     )
     with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
         explanation = store.explain(found.thread_id, question)
@@ -109,5 +111,6 @@ def _rulings(rulings: Sequence[Ruling]) -> Iterator[tuple[str | None, str]]:
         if ruling is not decided:
             yield ("dim" if ruling.verdict == "not_reached" else None), line
             continue
-        change = f"; {way} would change it" if (way := remedy(ruling)) else ""
-        yield "yellow", f"{line}  <- decides{change}"
+        yield "yellow", f"{line}  <- decides"
+        if way := remedy(ruling):
+            yield "yellow", f"{'':<21} what would change it: {way}"

@@ -76,6 +76,8 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
         yield "yellow", f"folder        removed the link {link.path} -> {link.target}"
     if report.reopened:
         yield None, f"upgrade       {report.reopened:,} threads are extracted again"
+    if report.retried:
+        yield None, f"retry         {many(report.retried, 'job')} that failed may be tried again"
     if report.pruned:
         yield None, f"pruned        {report.pruned:,} outputs that nobody used"
     if report.guard and not report.guard.allowed:

@@ -15,10 +15,11 @@ def why(ruling: Ruling) -> str:
 
 
 def remedy(ruling: Ruling) -> str | None:
-    """What a person can change about it; None: nothing, or nothing is to be changed."""
-    ways = [f"`{ruling.setting}`"] if ruling.setting else []
-    ways += [f"`{ruling.command}`"] if ruling.command else []
-    return " or ".join(ways) if ways and ruling.verdict != "passes" else None
+    """What a person can change about it: the setting, the command, or else whatever does; None: it refuses nothing."""
+    if ruling.verdict == "passes":
+        return None
+    ways = [f"`{way}`" for way in (ruling.setting, ruling.command) if way] + [ruling.otherwise or ""]
+    return " or ".join(filter(None, ways)) or None
 
 
 def moment(seconds: int | str | None) -> str:
@@ -69,6 +70,8 @@ def _refused(ruling: Ruling, values: Values) -> str:
             return f"failed too often: {values['last_error'] or 'the reason is not known'}"
         case "backoff":
             return f"failed: {values['last_error'] or 'the reason is not known'}; not tried again"
+        case "paused":
+            return f"passes are paused since {values['paused_since']}"
         case "cap":
             return f"a pass takes {values['max_rollouts_per_startup']}, {values['newer_threads']} newer ones come first"
         case _:
@@ -130,13 +133,15 @@ def _passed(ruling: Ruling, values: Values) -> str:
         case "age":
             return f"active in the last {values['max_rollout_age_days']} days, or a backfill"
         case "scan_limit":
-            return f"{values['newer_threads']:,} threads that a pass looks at are newer"
+            return f"newer ones that a pass looks at: {values['newer_threads']:,}"
         case "lease":
             return "nobody else extracts it"
         case "retries":
             return f"it may be tried {values['retries_left']} times"
         case "backoff":
             return "no failure is too recent"
+        case "paused":
+            return "passes are not paused"
         case "cap":
             return "the next pass takes it"
         case _:

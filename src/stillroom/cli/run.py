@@ -31,6 +31,7 @@ def run_command(
     ephemeral: Annotated[bool, Parameter(negative="")] = False,
     backfill: Annotated[bool, Parameter(negative="")] = False,
     upgrade: Annotated[bool, Parameter(negative="")] = False,
+    retry: Annotated[bool, Parameter(negative="")] = False,
     adopt: Annotated[bool, Parameter(negative="")] = False,
     max_threads: Annotated[int | None, Parameter(name="--max", validator=Number(gte=0))] = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
@@ -67,6 +68,8 @@ def run_command(
         Ignore `max_rollout_age_days`, `max_rollouts_per_startup` and the pause of six hours after a consolidation.
     upgrade
         Extract again what the offline engine extracted, now that a model is configured.
+    retry
+        Try again at once what failed, also what failed too often.
     adopt
         Take over a memory folder that Codex, or another program, wrote memories into. What is in it is committed to
         `history.git` first; then the files that rest on sessions unknown to Stillroom go. Without it such a folder is
@@ -89,6 +92,7 @@ def run_command(
     options = Options(
         backfill=backfill,
         upgrade=upgrade,
+        retry=retry,
         adopt=adopt,
         max_threads=max_threads,
         cwd=str(cwd.absolute()) if cwd else None,

@@ -11,14 +11,23 @@ from cyclopts import Parameter
 
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.clock import SystemClock
-from stillroom.config import load_settings
-from stillroom.errors import ConfigError, WorkspaceError, way_out
+from stillroom.config import Settings, load_settings
+from stillroom.errors import ConfigError, RecordingError, WorkspaceError, way_out
 from stillroom.pausing import pause, paused_since, resume
+from stillroom.recording.exporting.export import find_thread
+from stillroom.store import Store
+from stillroom.thread import MemoryMode
 from stillroom.undoing.projects import Project, Switch, switch_project, switched_off_projects
 
 
 class _Pause(msgspec.Struct, frozen=True):
     paused_since: str | None
+    changed: bool
+
+
+class _Thread(msgspec.Struct, frozen=True):
+    thread_id: str
+    memory_mode: MemoryMode
     changed: bool
 
 
@@ -88,6 +97,7 @@ def memories_command(
     off: Annotated[bool, Parameter(negative="")] = False,
     on: Annotated[bool, Parameter(negative="")] = False,
     cwd: Path | None = None,
+    thread: str | None = None,
     home: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
@@ -101,6 +111,7 @@ def memories_command(
     stillroom memories --off --cwd ~/src/secret
     stillroom memories                   # where is it off?
     stillroom memories --on --cwd ~/src/secret
+    stillroom memories --off --thread 01a2273c-0036    # of one session nothing is learnt
     ```
 
     Parameters
@@ -111,6 +122,8 @@ def memories_command(
         Switch it on again.
     cwd
         A folder of the project. Default: the current folder.
+    thread
+        Instead of a project: one session, by the beginning of its id. Whatever its agent says of it, this counts.
     home
         Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     json
@@ -119,6 +132,14 @@ def memories_command(
     settings = load_settings(home=home)
     if off and on:
         raise ConfigError("`--off` and `--on` exclude each other")
+    if thread is not None and cwd is not None:
+        raise ConfigError("`--thread` and `--cwd` exclude each other")
+    if thread is not None and not (off or on):
+        raise ConfigError(
+            "`--thread` needs `--off` or `--on`", hint=f"`stillroom explain {thread}` tells how it stands"
+        )
+    if thread is not None:
+        return _switch_thread(settings, thread, on=on, json=json)
     if not off and not on:
         projects = switched_off_projects(settings)
         if json:
@@ -130,6 +151,26 @@ def memories_command(
         return 0
     done = switch_project(settings, cwd or Path(), on=on)
     print_json(done) if json else _tell(done, on=on)
+    return 0
+
+
+def _switch_thread(settings: Settings, beginning: str, *, on: bool, json: bool) -> int:
+    clock = SystemClock()
+    thread_id = find_thread(settings, beginning, clock=clock).thread_id
+    with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+        changed = store.set_memory_mode(thread_id, "enabled" if on else "disabled")
+        thread = store.thread(thread_id)
+    if thread is None:
+        raise RecordingError(f"`{thread_id}` was recorded since the last look", hint="`stillroom threads` takes it in")
+    if json:
+        print_json(_Thread(thread_id, thread.memory_mode, changed))
+        return 0
+    out = console()
+    out.print(plain(f"the memory is switched {'on' if on else 'off'} for session {thread_id}"), markup=False)
+    if on and thread.memory_mode != "enabled":
+        out.print("the memory of its project is off all the same", style="yellow", markup=False)
+    elif changed:
+        out.print("the next consolidation goes by it", markup=False)
     return 0
 
 

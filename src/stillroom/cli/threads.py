@@ -21,6 +21,7 @@ from stillroom.errors import ConfigError
 from stillroom.extract.counting import count_threads
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.homes import HOMES
+from stillroom.pausing import paused_since
 from stillroom.rollouts.found import Broken
 from stillroom.store import Question, Standing, Store
 from stillroom.store.rules import State
@@ -141,7 +142,12 @@ def threads_command(
 
 def _wanted(settings: Settings, store: Store, now_ms: int, agent: str | None, cwd: Path | None) -> list[Standing]:
     """The threads that are asked for, newest first."""
-    question = Question(memories=settings.memories, stage=settings.stage_one, now_ms=now_ms)
+    question = Question(
+        memories=settings.memories,
+        stage=settings.stage_one,
+        now_ms=now_ms,
+        paused_since=paused_since(str(settings.home)),
+    )
     folder = str(cwd.absolute()).rstrip("/") if cwd else None
     return [
         each

@@ -128,13 +128,16 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
     """How everything stands. Looks at no session file. Raises `StoreError`."""
     now = clock.now()
-    question = Question(memories=settings.memories, stage=settings.stage_one, now_ms=clock.now_ms())
+    paused = paused_since(str(settings.home))
+    question = Question(
+        memories=settings.memories, stage=settings.stage_one, now_ms=clock.now_ms(), paused_since=paused
+    )
     survey = store.survey(question)
     return Status(
         at=now,
         home=str(settings.home),
         enabled=settings.memories.enabled,
-        paused_since=paused_since(str(settings.home)),
+        paused_since=paused,
         extract_model=settings.memories.extract_model,
         consolidation_model=settings.memories.consolidation_model,
         agents=tuple(_by_agent(survey.counts)),

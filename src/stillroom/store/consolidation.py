@@ -113,6 +113,11 @@ def fail(
     )
 
 
+def retry_failed(db: sqlite3.Connection, *, retries: int, now: int) -> bool:
+    """Lift the pause after a failure; False: the last time did not fail."""
+    return execute(db, "retry_failed_jobs", kind=CONSOLIDATION, retries=retries, now=now).rowcount > 0
+
+
 def release(db: sqlite3.Connection, token: str) -> bool:
     return execute(db, "release_job", kind=CONSOLIDATION, job_key=CONSOLIDATION_KEY, token=token).rowcount == 1
 

@@ -404,7 +404,7 @@ FROM threads;
 -- How each job of a kind stands.
 SELECT
     job_key, status, retry_remaining, worker_id, leased_at, lease_until, finished_at, retry_at, last_error,
-    input_watermark, last_success_watermark, reopened
+    input_watermark, last_success_watermark, reopened, engine
 FROM jobs
 WHERE kind = :kind;
 
@@ -451,7 +451,7 @@ WHERE output.thread_id = :thread_id;
 -- One job with its lease, its retries and its watermarks.
 SELECT
     status, worker_id, ownership_token, started_at, leased_at, lease_until, finished_at, retry_at, retry_remaining,
-    last_error, input_watermark, last_success_watermark, reopened
+    last_error, input_watermark, last_success_watermark, reopened, engine
 FROM jobs
 WHERE kind = :kind AND job_key = :job_key;
 
@@ -793,6 +793,19 @@ UPDATE jobs SET
     retry_at = NULL,
     retry_remaining = max(retry_remaining, :retries)
 WHERE kind = 'memory_stage1' AND engine = :engine AND status <> 'running';
+
+-- retry_failed_jobs --
+-- What failed may be tried again at once, with all its retries: of one phase. So may what a killed process held.
+UPDATE jobs SET
+    retry_at = NULL,
+    retry_remaining = max(retry_remaining, :retries)
+WHERE kind = :kind AND (status = 'error' OR status = 'running' AND lease_until <= :now);
+
+-- reopen_unread --
+-- A thread of which nothing was extracted while it was not to be remembered is claimable again.
+UPDATE jobs SET reopened = 1, retry_at = NULL
+WHERE kind = 'memory_stage1' AND job_key = :thread_id AND status = 'done'
+    AND NOT EXISTS (SELECT 1 FROM stage1_outputs WHERE thread_id = :thread_id);
 
 -- delete_all_outputs --
 -- Forget everything that was extracted.

@@ -174,6 +174,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     input_watermark: int | None = None
     last_success_watermark: int | None = None
     reopened: bool = False  #: to be done again although its watermark is reached
+    #: Who did a job of phase 1 last: `offline`, or a model.
+    engine: str | None = None
 
 
 class SpendingTotal(msgspec.Struct, frozen=True, kw_only=True):

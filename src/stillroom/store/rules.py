@@ -7,18 +7,21 @@ compares both on random stores.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from stillroom.config import Memories, StageOne
+from stillroom.config import OFFLINE, Memories, StageOne
 from stillroom.store import leases
 from stillroom.store.records import Job
 from stillroom.store.stage1 import is_done, is_newer, retries_left
 
 _DAY = 24 * 3600
 _HOUR = 3600
+_BACKFILL = "stillroom run --backfill"
+_RETRY = "stillroom run --retry"
 
 SOURCES = frozenset({"cli", "vscode", "atlas", "chatgpt", '{"custom":"atlas"}', '{"custom":"chatgpt"}'})
 """How sessions with a person at the other end are started; the schema has the same list."""
@@ -28,7 +31,7 @@ Verdict = Literal["passes", "refuses", "waits", "done", "not_reached"]
 
 ExtractionRule = Literal[
     "enabled", "mode", "project", "watermark", "missing", "archived", "preview", "memory_worker", "source", "current",
-    "cwd", "idle", "age", "scan_limit", "lease", "retries", "backoff", "cap",
+    "cwd", "idle", "age", "scan_limit", "lease", "retries", "backoff", "paused", "cap",
 ]  # fmt: skip
 SelectionRule = Literal["output", "remembered", "words", "undone", "used", "rank"]
 RetentionRule = Literal["kept"]
@@ -52,6 +55,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     backfill: bool = False
     #: Takes the place of `max_rollouts_per_startup`.
     max_threads: int | None = None
+    #: When a person paused all passes, as it was written down; None: they are not.
+    paused_since: str | None = None
 
     @property
     def now(self) -> int:
@@ -119,6 +124,17 @@ class Facts(msgspec.Struct):
         return self.recorded_mode if self.chosen_mode is None else self.chosen_mode
 
 
+class Change(NamedTuple):
+    """What would have a rule decide otherwise."""
+
+    #: The key of `config.toml`.
+    setting: str | None = None
+    #: The command.
+    command: str | None = None
+    #: Where neither does: what else does, in words.
+    otherwise: str | None = None
+
+
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """What one rule says of one thread."""
 
@@ -126,10 +142,10 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     #: What was compared, e.g. `{"idle_hours": 2, "min_rollout_idle_hours": 6}`. Times in seconds since 1970.
     values: Values
-    #: The key of `config.toml` that would change it.
+    #: What would change it, as `Change` says; a rule that lets the thread pass says it too.
     setting: str | None = None
-    #: The command that would.
     command: str | None = None
+    otherwise: str | None = None
     #: When it lifts by itself, in seconds.
     until: int | None = None
 
@@ -141,8 +157,7 @@ class _Rule(NamedTuple):
     judge: Callable[[Facts, Question], Verdict]
     #: What was compared, and when it lifts by itself.
     tell: Callable[[Facts, Question], tuple[Values, int | None]]
-    setting: str | None = None
-    command: str | None = None
+    change: Callable[[Facts], Change]
 
 
 def rule_on_extraction(facts: Facts, question: Question) -> Iterator[Ruling]:
@@ -182,7 +197,7 @@ def state_of(decided: RuleName | None, *, has_output: bool) -> State:
             return "next"
         case "watermark":
             return "extracted" if has_output else "no_output"
-        case "idle" | "cap":
+        case "idle" | "paused" | "cap":
             return "waiting"
         case "lease":
             return "running"
@@ -197,7 +212,8 @@ def rule_on_selection(facts: Facts, output: Output | None, question: Question) -
     memories = question.memories
     if output is None:
         done = facts.job is not None and facts.job.status == "done"
-        yield Ruling(rule="output", verdict="refuses", values={"extracted": done})
+        change = _extract_again(facts) if done else Change(otherwise="its extraction, of which the rules are above")
+        yield Ruling(rule="output", verdict="refuses", values={"extracted": done}, **change._asdict())
         return
     yield Ruling(rule="output", verdict="passes", values={"generated_at": output.generated_at})
     refused = facts.mode != "enabled" or facts.switched_off
@@ -205,9 +221,16 @@ def rule_on_selection(facts: Facts, output: Output | None, question: Question) -
         rule="remembered",
         verdict="refuses" if refused else "passes",
         values={"mode": facts.mode, "project_switched_off": facts.switched_off},
+        **(_remember_thread(facts) if facts.mode != "enabled" else _remember_project(facts))._asdict(),
     )
-    yield Ruling(rule="words", verdict="refuses" if output.is_blank else "passes", values={})
-    yield Ruling(rule="undone", verdict="refuses" if output.held == "out" else "passes", values={"held": output.held})
+    blank: Verdict = "refuses" if output.is_blank else "passes"
+    yield Ruling(rule="words", verdict=blank, values={}, **_extract_again(facts)._asdict())
+    yield Ruling(
+        rule="undone",
+        verdict="refuses" if output.held == "out" else "passes",
+        values={"held": output.held},
+        command="stillroom redo",
+    )
     yield Ruling(
         rule="used",
         verdict="refuses" if _is_unused(output, question) else "passes",
@@ -274,10 +297,32 @@ def _ruled(rule: _Rule, verdict: Verdict, facts: Facts, question: Question) -> R
         rule=rule.name,
         verdict=verdict,
         values=values,
-        setting=rule.setting,
-        command=rule.command,
+        **rule.change(facts)._asdict(),
         until=until if verdict == "waits" else None,
     )
+
+
+def _changed_by(
+    setting: str | None = None, *, command: str | None = None, otherwise: str | None = None
+) -> Callable[[Facts], Change]:
+    """The same of every thread."""
+    change = Change(setting, command, otherwise)
+    return lambda facts: change
+
+
+def _remember_thread(facts: Facts) -> Change:
+    return Change(command=f"stillroom memories --on --thread {shlex.quote(facts.thread_id)}")
+
+
+def _remember_project(facts: Facts) -> Change:
+    return Change(command=f"stillroom memories --on --cwd {shlex.quote(facts.cwd)}")
+
+
+def _extract_again(facts: Facts) -> Change:
+    """What the rules did may be done again by a model; of what a model did only the session can say more."""
+    if facts.job is None or facts.job.engine == OFFLINE:
+        return Change(command="stillroom run --upgrade")
+    return Change(otherwise="more that is said in it")
 
 
 def _watermark(facts: Facts, question: Question) -> Verdict:
@@ -292,6 +337,7 @@ def _tell_watermark(facts: Facts, question: Question) -> tuple[Values, int | Non
     values: Values = {
         "updated_at": facts.watermark,
         "extracted_up_to": job.last_success_watermark if job else facts.output_watermark,
+        "engine": job.engine if job else None,
         "reopened": job is not None and job.reopened,
     }
     return values, None
@@ -385,49 +431,65 @@ EXTRACTION: tuple[_Rule, ...] = (
         "enabled",
         lambda facts, question: "passes" if question.memories.enabled else "refuses",
         lambda facts, question: ({"enabled": question.memories.enabled}, None),
-        setting="memories.enabled",
+        _changed_by("memories.enabled"),
     ),
     _Rule(
         "mode",
         lambda facts, question: "passes" if facts.mode == "enabled" else "refuses",
         lambda facts, question: ({"recorded": facts.recorded_mode, "chosen": facts.chosen_mode}, None),
+        _remember_thread,
     ),
     _Rule(
         "project",
         lambda facts, question: "refuses" if facts.switched_off else "passes",
         lambda facts, question: ({"cwd": facts.cwd, "switched_off": facts.switched_off}, None),
-        command="stillroom memories --on",
+        _remember_project,
     ),
     # What is done is done, whatever would refuse it today.
-    _Rule("watermark", _watermark, _tell_watermark, command="stillroom run --upgrade"),
+    _Rule("watermark", _watermark, _tell_watermark, _extract_again),
     _Rule(
         "missing",
         lambda facts, question: "refuses" if facts.missing else "passes",
         lambda facts, question: ({"missing": facts.missing}, None),
+        _changed_by("sources", otherwise="its file, back in one of them"),
     ),
     _Rule(
         "archived",
         lambda facts, question: "refuses" if facts.archived else "passes",
         lambda facts, question: ({"archived": facts.archived}, None),
+        _changed_by(otherwise="its agent, which archived it"),
     ),
     _Rule(
         "preview",
         lambda facts, question: "passes" if facts.has_words else "refuses",
         lambda facts, question: ({"has_words": facts.has_words}, None),
+        _changed_by(otherwise="a person's words in it"),
     ),
-    _Rule("memory_worker", _memory_worker, lambda facts, question: ({"source": facts.source}, None)),
+    _Rule(
+        "memory_worker",
+        _memory_worker,
+        lambda facts, question: ({"source": facts.source}, None),
+        _changed_by(otherwise="nothing: a memory learns nothing of itself"),
+    ),
     _Rule(
         "source",
         lambda facts, question: "passes" if facts.source in SOURCES else "refuses",
         lambda facts, question: ({"source": facts.source}, None),
+        _changed_by(otherwise="nothing: only what people took part in is learnt from"),
     ),
     _Rule(
         "current",
         lambda facts, question: "waits" if facts.thread_id == question.current_thread_id else "passes",
         lambda facts, question: ({"current_thread_id": question.current_thread_id}, None),
+        _changed_by(otherwise="a pass that another session starts, or a person"),
     ),
-    _Rule("cwd", _cwd, lambda facts, question: ({"cwd": facts.cwd, "asked": question.cwd}, None)),
-    _Rule("idle", _idle, _tell_idle, setting="memories.min_rollout_idle_hours"),
+    _Rule(
+        "cwd",
+        _cwd,
+        lambda facts, question: ({"cwd": facts.cwd, "asked": question.cwd}, None),
+        _changed_by(otherwise="a pass without `--cwd`"),
+    ),
+    _Rule("idle", _idle, _tell_idle, _changed_by("memories.min_rollout_idle_hours")),
     _Rule(
         "age",
         _age,
@@ -435,8 +497,7 @@ EXTRACTION: tuple[_Rule, ...] = (
             {"updated_at": facts.watermark, "max_rollout_age_days": question.memories.max_rollout_age_days},
             None,
         ),
-        setting="memories.max_rollout_age_days",
-        command="stillroom run --backfill",
+        _changed_by("memories.max_rollout_age_days", command=_BACKFILL),
     ),
     _Rule(
         "scan_limit",
@@ -445,12 +506,19 @@ EXTRACTION: tuple[_Rule, ...] = (
             {"newer_threads": facts.scanned_before, "thread_scan_limit": question.stage.thread_scan_limit},
             None,
         ),
-        command="stillroom run --backfill",
+        _changed_by(command=_BACKFILL),
     ),
-    _Rule("lease", _lease, _tell_lease),
-    _Rule("retries", _retries, _tell_retries),
-    _Rule("backoff", _backoff, _tell_backoff),
-    _Rule("cap", _cap, _tell_cap, setting="memories.max_rollouts_per_startup", command="stillroom run --backfill"),
+    # Of a process that is gone; one that is at work ends by itself.
+    _Rule("lease", _lease, _tell_lease, _changed_by(command="stillroom doctor --fix")),
+    _Rule("retries", _retries, _tell_retries, _changed_by(command=_RETRY)),
+    _Rule("backoff", _backoff, _tell_backoff, _changed_by(command=_RETRY)),
+    _Rule(
+        "paused",
+        lambda facts, question: "waits" if question.paused_since else "passes",
+        lambda facts, question: ({"paused_since": question.paused_since}, None),
+        _changed_by(command="stillroom resume"),
+    ),
+    _Rule("cap", _cap, _tell_cap, _changed_by("memories.max_rollouts_per_startup", command=_BACKFILL)),
 )
 """The rules about extracting a thread, in the order in which they are told."""
 
@@ -464,4 +532,4 @@ def _named(*names: ExtractionRule) -> dict[ExtractionRule, _Rule]:
 
 #: What the scan asks of a thread, ahead of its limit; and what a claim asks then, ahead of its cap.
 _SCANNED = _named("mode", "project", "missing", "archived", "preview", "source", "current", "cwd", "idle", "age")
-_CLAIMED = _named("watermark", "scan_limit", "lease", "retries", "backoff")
+_CLAIMED = _named("watermark", "scan_limit", "lease", "retries", "backoff", "paused")

@@ -295,6 +295,11 @@ def reopen(db: sqlite3.Connection, *, engine: str, retries: int) -> int:
     return execute(db, "reopen_jobs", engine=engine, retries=retries).rowcount
 
 
+def retry_failed(db: sqlite3.Connection, *, retries: int, now: int) -> int:
+    """Make threads that failed claimable at once, with all their retries; returns how many."""
+    return execute(db, "retry_failed_jobs", kind=STAGE1, retries=retries, now=now).rowcount
+
+
 def latest_outputs(db: sqlite3.Connection, *, limit: int) -> list[Stage1Output]:
     return [to_output(row) for row in execute(db, "list_outputs", limit=limit)]
 

@@ -42,7 +42,7 @@ from stillroom.thread import Thread
 _ID, _UPDATED, _AGENT, _SIZE = 0, 3, 10, 11
 _JOB_FIELDS = (
     "status", "retry_remaining", "worker_id", "leased_at", "lease_until", "finished_at", "retry_at", "last_error",
-    "input_watermark", "last_success_watermark", "reopened",
+    "input_watermark", "last_success_watermark", "reopened", "engine",
 )  # fmt: skip
 
 

@@ -460,6 +460,13 @@ class Store:
         with self._database.write() as db:
             return stage1.reopen(db, engine=engine, retries=StageOne().retries)
 
+    def retry_failed(self) -> int:
+        """What failed, in either phase, may be tried again at once, with all its retries. Returns how many jobs."""
+        with self._database.write() as db:
+            now = self._clock.now()
+            threads = stage1.retry_failed(db, retries=StageOne().retries, now=now)
+            return threads + consolidation.retry_failed(db, retries=_RETRIES, now=now)
+
     def stage1_outputs(self, *, limit: int = 100) -> list[Stage1Output]:
         """The latest outputs of enabled threads, newest first."""
         with self._database.read() as db:

@@ -68,12 +68,16 @@ def newest(db: sqlite3.Connection, *, limit: int, agent: str | None) -> list[Thr
 
 def set_mode(db: sqlite3.Connection, thread_id: str, mode: MemoryMode, *, retries: int, now: int) -> bool:
     """Set the mode, and have a selected thread forgotten if it may not be remembered any more, each time that this is
-    said. Returns whether the mode changed."""
+    said; one that may be again is extracted if nothing is there of it, and comes back. Returns whether the mode
+    changed."""
     thread = get(db, thread_id)
     if thread is None:
         return False
     execute(db, "choose_mode", thread_id=to_sql(thread_id), mode=mode)
     if mode != "enabled" and is_selected(db, thread_id):
+        enqueue(db, now, retries=retries)
+    if mode == "enabled" and thread.memory_mode != mode:
+        execute(db, "reopen_unread", thread_id=to_sql(thread_id))
         enqueue(db, now, retries=retries)
     return thread.memory_mode != mode
 
