@@ -260,6 +260,8 @@ class StageOne(msgspec.Struct, frozen=True, kw_only=True):
     effective_context_window_percent: int = 95
     #: A line longer than this is cut while it is read (8 MiB).
     max_line_bytes: int = 8 * 1024 * 1024
+    #: Items by which sessions without an id of their own are compared, eight bytes each; a longer one never is.
+    max_compared_items: int = 20_000
     #: Claims of one round; a backfill takes round after round, so that no lease waits for hours.
     max_claims_per_round: int = 128
     #: A reply longer than this is not a memory.

@@ -41,6 +41,13 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
         return self.updated_at_ms // 1000
 
 
+class Rest(Thread, frozen=True, kw_only=True):
+    """A thread that begins with what another one tells: only what follows is read of it."""
+
+    #: So many items are passed over.
+    told_items: int
+
+
 class FileStamp(msgspec.Struct, frozen=True, kw_only=True):
     """How a session file looked when it was last read: an equal stamp means that nothing is to be done."""
 

@@ -42,6 +42,10 @@ def _refused(ruling: Ruling, values: Values) -> str:
             return f"{mode}: it may not be remembered, {who}"
         case "project":
             return "the memory of its project is switched off"
+        case "watermark" if values["told_whole"]:
+            return f"word for word what `{values['told_in']}` says, which is extracted there"
+        case "watermark" if values["told_in"]:
+            return f"extracted up to its last activity, from where it leaves `{values['told_in']}`"
         case "watermark":
             return "extracted up to its last activity"
         case "missing":

@@ -14,6 +14,7 @@ from stillroom.config import Settings
 from stillroom.errors import ModelError, RolloutError, SpendingCapped, StillroomError
 from stillroom.extract.engine import Engine, Extracted, Opened, redactor
 from stillroom.extract.leases import Leases
+from stillroom.extract.once import rest_of, told_before
 from stillroom.extract.outcome import Busy, Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
 from stillroom.extract.reading import thread_read
 from stillroom.store import Store
@@ -28,7 +29,7 @@ async def extract_thread(
 ) -> ThreadOutcome:
     """Never raises but for cancellation."""
     try:
-        return await _extract(claim, store=store, engine=engine, leases=leases)
+        return await _extract(claim, settings=settings, store=store, engine=engine, leases=leases)
     except SpendingCapped as capped:
         return await hand_back(claim, str(capped), store=store, leases=leases)
     except RolloutError as error:
@@ -61,8 +62,10 @@ async def _release(claim: Stage1Claim, *, store: Store, leases: Leases) -> None:
     leases.done(claim)
 
 
-async def _extract(claim: Stage1Claim, *, store: Store, engine: Engine, leases: Leases) -> ThreadOutcome:
-    session = await asyncio.to_thread(_open, claim.thread_id, store, engine)
+async def _extract(
+    claim: Stage1Claim, *, settings: Settings, store: Store, engine: Engine, leases: Leases
+) -> ThreadOutcome:
+    session = await asyncio.to_thread(_open, claim.thread_id, settings, store, engine)
     outcome: ThreadOutcome
     match session:
         case LostLease():
@@ -80,12 +83,15 @@ async def _extract(claim: Stage1Claim, *, store: Store, engine: Engine, leases: 
     return outcome if finished else LostLease(thread_id=claim.thread_id)
 
 
-def _open(thread_id: str, store: Store, engine: Engine) -> Opened | Skipped | LostLease:
+def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> Opened | Skipped | LostLease:
     """The session, read, or why nothing may come of it. Blocking; one trip to a thread for all of it."""
     thread = store.thread(thread_id)
     if thread is None:
         return LostLease(thread_id=thread_id)  # deleted after it was claimed
-    session = engine.open(thread)
+    told = told_before(thread, store, stage=settings.stage_one)
+    if told is not None and told.items == told.of:
+        return Skipped(thread_id=thread_id, reason=f"word for word what `{told.thread_id}` says")
+    session = engine.open(rest_of(thread, told))
     store.save_read(thread_id, thread_read(session.read, session.unknown))
     recorded = session.memory_mode
     if recorded is None or recorded == thread.memory_mode or _learn_mode(store, thread, recorded):

@@ -11,7 +11,7 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.found import Discovery
 from stillroom.rollouts.known_fields import FieldWatch
 from stillroom.rollouts.stream import Decoder, ItemStream
-from stillroom.thread import FileStamp, Thread
+from stillroom.thread import FileStamp, Rest, Thread
 
 
 class Reader(Protocol):
@@ -148,4 +148,5 @@ def open_thread(
     items = reader_of(thread.agent).open_items(
         Path(thread.rollout_path), max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading
     )
-    return items.heard(FieldWatch(thread.agent, items.stats).look)
+    items.heard(FieldWatch(thread.agent, items.stats).look)
+    return items.after(thread.told_items) if isinstance(thread, Rest) else items

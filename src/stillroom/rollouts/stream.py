@@ -11,7 +11,7 @@ from typing import BinaryIO, Generic, Protocol, Self, TypeVar
 from stillroom.config import READING, Reading
 from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.batches import read_batches
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.records import Records
 from stillroom.rollouts.stats import ReadStats
@@ -87,6 +87,7 @@ class ItemStream(Generic[D_co]):
         self._path = path
         self._wanted: Callable[[bytes], bool] | None = None
         self._listeners: list[Callable[[list[bytes]], None]] = []
+        self._passed_over = 0
         self._batches = self._lists(max_line_bytes, stop_after_bytes, reading)
         self._items = self._read()
 
@@ -129,6 +130,11 @@ class ItemStream(Generic[D_co]):
         self._listeners.append(listener)
         return self
 
+    def after(self, count: int) -> Self:
+        """Pass over so many items, because they are known from another session. To be called ahead of the iteration."""
+        self._passed_over = count
+        return self
+
     def __iter__(self) -> Iterator[Item]:
         return self._items
 
@@ -138,19 +144,35 @@ class ItemStream(Generic[D_co]):
         At a third of the cost, as no object is made of an item.
         """
         for lines in self._batches:
-            if text := self.decoder.joined(lines):
+            if self._passed_over:
+                text = b",".join([item.raw for item in self._others(self.decoder.items(lines, 0))])
+            else:
+                text = self.decoder.joined(lines)
+            if text:
                 yield text
 
     def _read(self) -> Generator[Item, None, None]:
         for lines in self._batches:
             first = self.stats.lines - len(lines) + 1
             if (wanted := self._wanted) is None:
-                yield from self.decoder.items(lines, first)
+                items = self.decoder.items(lines, first)
+                yield from self._others(items) if self._passed_over else items
                 continue
             if first == 1:
                 yield from self.decoder.items(lines[:1], 1)
                 first, lines = 2, lines[1:]
             yield from self._of_wanted(lines, first, wanted)
+
+    def _others(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Without those that are passed over."""
+        for item in items:
+            if self._passed_over:
+                self._passed_over -= 1
+                self.stats.kept -= 1
+                self.stats.messages -= item.type in MESSAGES
+                self.stats.drop("seen before")
+            else:
+                yield item
 
     def _of_wanted(self, lines: list[bytes], first: int, wanted: Callable[[bytes], bool]) -> Iterator[Item]:
         """By halves: few are wanted, and asking of each costs more than the search does."""

@@ -34,6 +34,7 @@ MIGRATIONS = (
     "migrations/0008_made_by.sql",
     "migrations/0009_unknown_fields.sql",
     "migrations/0010_forgotten_exchanges.sql",
+    "migrations/0011_thread_contents.sql",
 )
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}

@@ -757,6 +757,51 @@ JOIN threads AS thread ON thread.thread_id = unknown.thread_id
 GROUP BY agent, field, cli_version
 ORDER BY agent, field, cli_version;
 
+-- find_told --
+-- The thread that has the longest beginning of this one, all of it if it can be: its own chain ends where that beginning
+-- ends, or it goes on. One that leaves something to this thread, or to one that does, has nothing to give it.
+WITH RECURSIVE leaning (thread_id) AS (
+    SELECT :thread_id
+    UNION
+    SELECT contents.thread_id
+    FROM thread_contents AS contents
+    JOIN leaning ON contents.told_in = leaning.thread_id
+)
+SELECT contents.thread_id, min(length(chain), :size) AS size
+FROM thread_contents AS contents
+JOIN jobs ON kind = :kind AND job_key = contents.thread_id AND status IN ('running', 'done')
+WHERE substr(chain, 1, 8) = substr(:chain, 1, 8)
+    AND CASE
+        WHEN length(chain) >= :size THEN substr(chain, :size - 7, 8) = :last
+        ELSE substr(chain, -8) = substr(:chain, length(chain) - 7, 8)
+    END
+    AND contents.thread_id NOT IN (SELECT thread_id FROM leaning)
+ORDER BY size DESC, told_in IS NOT NULL, contents.thread_id
+LIMIT 1;
+
+-- save_contents --
+-- What a thread says, as of now.
+INSERT INTO thread_contents (thread_id, chain, told_in, told_items)
+SELECT thread_id, :chain, :told_in, :told_items
+FROM threads
+WHERE thread_id = :thread_id
+ON CONFLICT (thread_id) DO UPDATE SET
+    chain = excluded.chain,
+    told_in = excluded.told_in,
+    told_items = excluded.told_items;
+
+-- reopen_resting --
+-- What these threads left to another one was not extracted there.
+UPDATE jobs SET reopened = 1, retry_at = NULL
+WHERE kind = 'memory_stage1' AND status = 'done'
+    AND job_key IN (SELECT thread_id FROM thread_contents WHERE told_in = :thread_id);
+
+-- list_told --
+-- The threads that begin with what another one tells.
+SELECT thread_id, told_in, told_items, length(chain) AS size
+FROM thread_contents
+WHERE told_in IS NOT NULL;
+
 -- total_reads --
 -- What was read of each agent's sessions, and what could not be.
 SELECT

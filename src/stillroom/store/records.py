@@ -287,6 +287,15 @@ class ThreadRead(msgspec.Struct, frozen=True, kw_only=True):
     unknown_fields: dict[str, int] = {}
 
 
+class Told(NamedTuple):
+    """The session that tells what another one begins with."""
+
+    thread_id: str
+    #: So many items, of how many.
+    items: int
+    of: int
+
+
 class ReadTotal(msgspec.Struct, frozen=True, kw_only=True):
     """What was read of one agent's sessions."""
 

@@ -15,7 +15,7 @@ import msgspec
 
 from stillroom.config import OFFLINE, Memories, StageOne
 from stillroom.store import leases
-from stillroom.store.records import Job
+from stillroom.store.records import Job, Told
 from stillroom.store.stage1 import is_done, is_newer, retries_left
 
 _DAY = 24 * 3600
@@ -114,6 +114,8 @@ class Facts(msgspec.Struct):
     claimed_before: int | None = None
     #: Threads that other processes hold.
     running: int = 0
+    #: The thread that tells what it begins with.
+    told: Told | None = None
 
     @property
     def watermark(self) -> int:
@@ -339,6 +341,9 @@ def _tell_watermark(facts: Facts, question: Question) -> tuple[Values, int | Non
         "extracted_up_to": job.last_success_watermark if job else facts.output_watermark,
         "engine": job.engine if job else None,
         "reopened": job is not None and job.reopened,
+        "told_in": facts.told.thread_id if facts.told else None,
+        "told_items": facts.told.items if facts.told else 0,
+        "told_whole": facts.told is not None and facts.told.items == facts.told.of,
     }
     return values, None
 

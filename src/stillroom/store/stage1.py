@@ -17,7 +17,7 @@ from typing import NamedTuple
 from stillroom.config import Memories, StageOne
 from stillroom.errors import StoreError
 from stillroom.release import VERSION
-from stillroom.store import leases
+from stillroom.store import contents, leases
 from stillroom.store.consolidation import enqueue, to_output
 from stillroom.store.leases import STAGE1
 from stillroom.store.records import (
@@ -274,7 +274,7 @@ def finish(
 
 
 def fail(db: sqlite3.Connection, claim: Stage1Claim, *, reason: str, retry_delay_seconds: int, now: int) -> bool:
-    return leases.fail(
+    failed = leases.fail(
         db,
         STAGE1,
         to_sql(claim.thread_id),
@@ -283,11 +283,17 @@ def fail(db: sqlite3.Connection, claim: Stage1Claim, *, reason: str, retry_delay
         retry_delay_seconds=retry_delay_seconds,
         now=now,
     )
+    if failed:
+        contents.reopen_resting(db, claim.thread_id)
+    return failed
 
 
 def release(db: sqlite3.Connection, claim: Stage1Claim) -> bool:
     key, token = to_sql(claim.thread_id), claim.ownership_token
-    return execute(db, "release_job", kind=STAGE1, job_key=key, token=token).rowcount == 1
+    released = execute(db, "release_job", kind=STAGE1, job_key=key, token=token).rowcount == 1
+    if released:
+        contents.reopen_resting(db, claim.thread_id)
+    return released
 
 
 def reopen(db: sqlite3.Connection, *, engine: str, retries: int) -> int:

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from stillroom.store import leases
+from stillroom.store import contents, leases
 from stillroom.store.leases import STAGE1
-from stillroom.store.records import Job
+from stillroom.store.records import Job, Told
 from stillroom.store.rules import (
     ExtractionRule,
     Facts,
@@ -168,10 +168,11 @@ def _walk(
     running = leases.count_leased(db, STAGE1, now=question.now)
     jobs = {row[0]: _job(row) for row in _tuples(db, "list_jobs", kind=STAGE1)}
     watermarks = dict(_tuples(db, "list_output_watermarks"))
+    told = contents.told_elsewhere(db)
     scanned = claimed = 0
     # SQLite would carry every column through its sort.
     for row in sorted(_tuples(db, "list_facts"), key=itemgetter(_UPDATED, _ID), reverse=True):
-        facts = _facts(row, jobs.get(row[_ID]), watermarks.get(row[_ID]), running)
+        facts = _facts(row, jobs.get(row[_ID]), watermarks.get(row[_ID]), running, told.get(row[_ID]))
         # A thread that has no place in the scan or the claim is decided of ahead of the rule that asks for it.
         facts.scanned_before, facts.claimed_before = scanned, claimed
         rule = deciding_rule(facts, question)
@@ -193,7 +194,9 @@ def _tuples(db: sqlite3.Connection, query: str, **values: object) -> sqlite3.Cur
     return cursor
 
 
-def _facts(row: tuple[Any, ...], job: Job | None, output_watermark: int | None, running: int) -> Facts:
+def _facts(
+    row: tuple[Any, ...], job: Job | None, output_watermark: int | None, running: int, told: Told | None
+) -> Facts:
     thread_id, source, cwd, updated_at_ms, has_words, recorded, chosen, switched_off, archived, missing, _, _ = row
     return Facts(
         from_sql(thread_id),
@@ -209,6 +212,7 @@ def _facts(row: tuple[Any, ...], job: Job | None, output_watermark: int | None, 
         job,
         output_watermark,
         running=running,
+        told=told,
     )
 
 

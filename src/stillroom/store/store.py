@@ -18,6 +18,7 @@ from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageT
 from stillroom.spending import ModelCall, Usage
 from stillroom.store import (
     consolidation,
+    contents,
     folders,
     forgetting,
     leases,
@@ -56,6 +57,7 @@ from stillroom.store.records import (
     Stage1Restored,
     ThreadRead,
     ThreadsLeft,
+    Told,
     UnknownField,
     UnknownTotal,
     Use,
@@ -410,6 +412,11 @@ class Store:
             return stage1.finish(
                 db, claim, draft, engine=engine, prompt=prompt, retries=_RETRIES, now=self._clock.now()
             )
+
+    def settle_contents(self, thread_id: str, chain: bytes) -> Told | None:
+        """Keep what a claimed thread says (`contents.settle`), and tell which other thread has told most of it."""
+        with self._database.write() as db:
+            return contents.settle(db, thread_id, chain)
 
     def fail_stage1(self, claim: Stage1Claim, *, reason: str, retry_delay_seconds: int) -> bool:
         """Give the thread up, with the reason (redacted by the caller). False: it is somebody else's by now."""

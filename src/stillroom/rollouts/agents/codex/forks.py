@@ -6,25 +6,15 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-import msgspec
-
 from stillroom.config import READING, Reading
 from stillroom.errors import EmptyRollout, RolloutError
+from stillroom.rollouts.contents import told_by
 from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.records import Records
-from stillroom.rollouts.speech import Message, speeches
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import open_items
 
 _PLACES = ("sessions/*/*/*", "archived_sessions")
-
-
-class _Called(msgspec.Struct):
-    call_id: str | None = None
-
-
-_message = msgspec.json.Decoder(Message)
-_called = msgspec.json.Decoder(_Called)
 
 
 class Fork(Records):
@@ -79,12 +69,4 @@ def copied_from(origin: Path, *, max_line_bytes: int, reading: Reading = READING
 
 
 def _key(item: Item) -> int:
-    """By who says what, or by the id of the call: a newer client may write the same item with other fields."""
-    try:
-        if item.type in MESSAGES:
-            return hash((item.type, item.role, *speeches(_message.decode(item.raw))))
-        if call_id := _called.decode(item.raw).call_id:
-            return hash((item.type, call_id))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    return hash(item.raw)
+    return hash(told_by(item))

@@ -1,0 +1,36 @@
+"""A session that is stored in several places is distilled once.
+
+Clients give their sessions ids, by which copies are known. What programs keep of a talk, a file of messages or a row of
+a database, has a name that means something in its place only: there the words themselves are compared.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from stillroom.config import StageOne
+from stillroom.rollouts.contents import chain_of
+from stillroom.rollouts.readers import open_thread
+from stillroom.store import Store
+from stillroom.store.records import Told
+from stillroom.thread import Rest, Thread
+
+#: Formats whose threads are named after the place in which they lie, and what was recorded or ingested here: that may
+#: be a copy of one of those.
+_NAMED_AFTER_PLACES = frozenset(
+    {"aider", "chat-messages", "langchain", "openai-agents", "pydantic-ai", "stillroom", "swe-agent"}
+)
+
+
+def told_before(thread: Thread, store: Store, *, stage: StageOne) -> Told | None:
+    """The session that tells what this one says, from its beginning on. Blocking. Raises `RolloutError`."""
+    if thread.agent not in _NAMED_AFTER_PLACES:
+        return None
+    with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
+        chain = chain_of(items, max_items=stage.max_compared_items)
+    return store.settle_contents(thread.thread_id, chain) if chain else None
+
+
+def rest_of(thread: Thread, told: Told | None) -> Thread:
+    """The thread as far as it is to be read."""
+    return thread if told is None else Rest(**msgspec.structs.asdict(thread), told_items=told.items)

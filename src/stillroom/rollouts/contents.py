@@ -1,0 +1,49 @@
+"""What a session says, as digests by which copies of it are known, whatever they are stored in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+import msgspec
+
+from stillroom.rollouts.item import MESSAGES, Item
+from stillroom.rollouts.speech import Message, speeches
+
+DIGEST_BYTES = 8
+
+
+class _Called(msgspec.Struct):
+    call_id: str | None = None
+
+
+_message = msgspec.json.Decoder(Message)
+_called = msgspec.json.Decoder(_Called)
+
+
+def told_by(item: Item) -> tuple[str | bytes, ...]:
+    """Who says what, or which call is made or answered: the same item may be written with other fields."""
+    try:
+        if item.type in MESSAGES:
+            said = speeches(_message.decode(item.raw))
+            return (item.type, item.role or "", *(word for speech in said for word in speech))
+        if call_id := _called.decode(item.raw).call_id:
+            return ("output" if item.type.endswith("_output") else "call", call_id)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    return (item.raw,)
+
+
+def chain_of(items: Iterable[Item], *, max_items: int) -> bytes | None:
+    """A digest of the first item, of the first two, and so on; None if there are none, or more than `max_items`."""
+    chain, last = bytearray(), b""
+    for item in items:
+        if len(chain) == max_items * DIGEST_BYTES:
+            return None
+        told = (
+            word.strip() if isinstance(word, bytes) else word.strip().encode("utf-8", "replace")
+            for word in told_by(item)
+        )
+        last = blake2b(b"\0".join((last, *told)), digest_size=DIGEST_BYTES).digest()
+        chain += last
+    return bytes(chain) or None
