@@ -56,7 +56,7 @@ def test_documented_command_works(command: str, tmp_path: Path) -> None:
         (tmp_path / ".stillroom" / "config.toml").write_text('memories.review = "always"\n', encoding="utf-8")
     words = shlex.split(command.split(" | ")[0].replace("~", str(tmp_path)))
     tried = [words]
-    if words[1] in NEED_MEMORY:
+    if words[1] in NEED_MEMORY or "--thread" in words:
         tried.insert(0, ["stillroom", "run", "--backfill", "--now", "2026-11-30T09:00:00Z"])
     for words in tried:
         done = subprocess.run(

@@ -489,6 +489,8 @@ class DatabaseLimits(msgspec.Struct, frozen=True, kw_only=True):
     #: How long a writer waits for another process's transaction. They take about a millisecond; a machine that just
     #: woke up, or a slow disk, gets this long before it is an error.
     busy_timeout_ms: int = 30_000
+    #: The same for a command that a person waits for: whoever holds it so long is told, with what it is.
+    impatient_timeout_ms: int = 3_000
     #: Threads registered in one transaction: a tenth of a second, for which other writers wait.
     threads_per_transaction: int = 2000
     #: Characters of a failure's reason that are kept: enough for a line of a report.
@@ -509,6 +511,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     stage_two: StageTwo = StageTwo()
     database_limits: DatabaseLimits = DatabaseLimits()
     recalling: Recalling = Recalling()
+
+    @property
+    def impatient(self) -> Settings:
+        """The same for a command that a person waits for, who wants to hear soon of a locked database."""
+        timeout_ms = min(self.database_limits.impatient_timeout_ms, self.database_limits.busy_timeout_ms)
+        limits = msgspec.structs.replace(self.database_limits, busy_timeout_ms=timeout_ms)
+        return msgspec.structs.replace(self, database_limits=limits)
 
     @property
     def root(self) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from stillroom.cli.app import run_command
+from stillroom.clock import SystemClock
+from stillroom.store import Store
 
 DUMP = Path(__file__).parents[1] / "data" / "opencode" / "1.18.33-sqlite" / "opencode.sql"
 
@@ -40,6 +43,20 @@ def test_a_session_in_a_locked_database_waits_for_the_next_pass_and_loses_no_ret
         assert "1 left to the next pass: their clients are writing to them" in capsys.readouterr().err
     after = _run(capsys)["extract"]
     assert (after["claimed"], after["busy"], after["failed"]) == (1, 0, 0)
+
+
+def test_who_asks_how_it_stands_is_told_within_seconds_that_the_database_is_locked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = ["--home", str(tmp_path)]
+    Store.open(tmp_path / "state.sqlite3", clock=SystemClock()).close()
+    with closing(sqlite3.connect(tmp_path / "state.sqlite3", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN IMMEDIATE")
+        asked = time.monotonic()
+        assert run_command(["status", *home]) == 1
+        assert time.monotonic() - asked < 10
+    assert "stays locked" in capsys.readouterr().err
 
 
 def _run(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

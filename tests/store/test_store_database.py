@@ -124,6 +124,31 @@ def test_a_lock_that_stays_is_an_error_that_says_so(tmp_path: Path, clock: Fixed
         store.enqueue_consolidation(1)
 
 
+HOLD = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA locking_mode = " + sys.argv[2])
+db.execute("BEGIN IMMEDIATE")
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux tells who holds a lock")
+@pytest.mark.parametrize("mode", ["NORMAL", "EXCLUSIVE"])
+def test_who_holds_the_lock_is_named(tmp_path: Path, clock: FixedClock, mode: str) -> None:
+    path = tmp_path / "state.sqlite3"
+    Store.open(path, clock=clock).close()
+    command = [sys.executable, "-c", HOLD, str(path), mode]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin and other.stdout
+        other.stdout.readline()
+        with pytest.raises(StoreUnavailable) as caught, Store.open(path, clock=clock, limits=NO_WAIT) as store:
+            store.enqueue_consolidation(1)
+        other.stdin.close()
+    assert f"stays locked by process {other.pid} (`{sys.executable} -c" in str(caught.value)
+
+
 @pytest.mark.parametrize("where", ["a-file/state.sqlite3", "a-folder"])
 def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path, clock: FixedClock, where: str) -> None:
     (tmp_path / "a-file").write_text("x", encoding="utf-8")

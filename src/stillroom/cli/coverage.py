@@ -53,7 +53,7 @@ def coverage_command(
     json
         Print everything as JSON.
     """
-    settings = load_settings(home=home, root=root)
+    settings = load_settings(home=home, root=root).impatient
     clock = SystemClock()
     open_store = Store.open if settings.database.exists() else Store.trial
     with (

@@ -52,7 +52,7 @@ def explain_command(
     json
         Print every ruling as JSON.
     """
-    settings = load_settings(home=home)
+    settings = load_settings(home=home).impatient
     clock = SystemClock()
     try:
         found = find_thread(settings, thread, clock=clock)

@@ -55,7 +55,7 @@ def export_command(
     home
         Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     """
-    settings = load_settings(home=home)
+    settings = load_settings(home=home).impatient
     if output is not None:
         _check(output, overwrite=overwrite)
     found = find_thread(settings, thread, clock=SystemClock())

@@ -85,7 +85,7 @@ def forget_command(
     )
     if choice == Choice():
         raise ConfigError("nothing is named", hint="name sessions, or use --repo, --match or --since")
-    settings = load_settings(home=home, root=root)
+    settings = load_settings(home=home, root=root).impatient
     if not settings.database.is_file():
         console().print("there is no memory yet", style="yellow")
         return 0

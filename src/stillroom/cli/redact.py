@@ -61,7 +61,7 @@ def redact_command(
     """
     if not retro:
         raise ConfigError("what is new is redacted by itself", hint="`--retro` looks back at what is stored")
-    settings = load_settings(home=home, root=root)
+    settings = load_settings(home=home, root=root).impatient
     if not settings.database.is_file():
         console().print("there is no memory yet", style="yellow")
         return 0

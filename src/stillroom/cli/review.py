@@ -75,7 +75,7 @@ def review_command(
     """
     if accept_it + reject_it + edit_it + (trust is not None) > 1:
         raise ConfigError("only one of `--accept`, `--reject`, `--edit` and `--trust` can be had")
-    settings = load_settings(home=home, root=root)
+    settings = load_settings(home=home, root=root).impatient
     accepted = None
     if accept_it:
         with alone(settings.home):

@@ -78,7 +78,7 @@ def search_command(
     json
         Print the whole answer as JSON.
     """
-    settings = load_settings(home=home, root=root)
+    settings = load_settings(home=home, root=root).impatient
     exact = {"--path": path, "--context": context, "--case-sensitive": case_sensitive, "--normalized": normalized}
     given = [name for name, value in exact.items() if value not in (None, False)]
     if mode == "ranked" or (mode is None and not given):

@@ -70,7 +70,7 @@ def status_command(
     json
         Print everything as JSON.
     """
-    settings = load_settings(home=home, root=root)
+    settings = load_settings(home=home, root=root).impatient
     clock = SystemClock()
     # Looking creates nothing: without a database an empty one is looked at.
     open_store = Store.open if settings.database.exists() else Store.trial

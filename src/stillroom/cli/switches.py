@@ -129,7 +129,7 @@ def memories_command(
     json
         Print what was done, or `{switched_off}`, as JSON.
     """
-    settings = load_settings(home=home)
+    settings = load_settings(home=home).impatient
     if off and on:
         raise ConfigError("`--off` and `--on` exclude each other")
     if thread is not None and cwd is not None:

@@ -71,7 +71,7 @@ def undo_command(
     json
         Print `{preview, done}` as JSON.
     """
-    settings = load_settings(home=home, root=root)
+    settings = load_settings(home=home, root=root).impatient
     if not settings.database.is_file():
         console().print("there is no memory yet", style="yellow")
         return 0
@@ -107,7 +107,7 @@ def redo_command(*, home: Path | None = None, json: Annotated[bool, Parameter(ne
     json
         Print `{sessions}` as JSON: how many it concerns.
     """
-    settings = load_settings(home=home)
+    settings = load_settings(home=home).impatient
     sessions = 0
     if settings.database.is_file():
         clock = SystemClock()

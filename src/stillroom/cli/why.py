@@ -58,7 +58,7 @@ def why_command(
     json
         Print `{asked, lines, more_lines}` as JSON.
     """
-    settings = load_settings(home=home, root=root)
+    settings = load_settings(home=home, root=root).impatient
     open_store = Store.open if settings.database.exists() else Store.trial
     with open_store(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
         answer = explain(settings, store, line, whole=whole)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from stillroom.config import DatabaseLimits
 from stillroom.errors import NewerSchema, StoreUnavailable
+from stillroom.store.holders import holders
 
 #: In the file's header: tells our database from somebody else's (ASCII "Stil").
 APPLICATION_ID = 0x5374696C
@@ -277,8 +278,10 @@ def _is_disk_full(path: Path) -> bool:
 def _unavailable(path: Path, error: Exception) -> StoreUnavailable:
     code = _code(error)
     if code in _BUSY:
+        by = f" by {' and '.join(found)}" if (found := holders(path)) else ""
         return StoreUnavailable(
-            f"`{path}` stays locked: {error}", hint="another process holds it; end that one, then try again"
+            f"`{path}` stays locked{by}: {error}",
+            hint="another process holds it: wait until it is done, or end it, then try again",
         )
     if code in _DAMAGED:
         return StoreUnavailable(
