@@ -213,3 +213,12 @@ def test_a_long_session_is_taken_in_at_constant_memory(settings: Settings, tmp_p
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert taken.items == 400 and Path(taken.path).stat().st_size > 39_000_000 and peak < 12_000_000
+
+
+def test_an_evaluation_is_about_its_task_although_no_person_says_it(settings: Settings) -> None:
+    (log,) = DATA.glob("inspect-ai/*/*.eval")
+    (taken,) = ingest(settings, log, "inspect-ai").threads
+    (thread,) = recorded(settings)
+    assert thread.source == "cli"
+    assert thread.preview == taken.preview == "Check the history [[par]]"
+    assert not any(event.who == "user" for event in events(thread) if isinstance(event, Said))

@@ -15,6 +15,7 @@ from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.extract.engine import redactor
 from stillroom.extract.own_sessions import OwnFolders
+from stillroom.extract.places import settle
 from stillroom.homes import HOMES
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.rollouts.agents.scan import refreshed as refreshes_none
@@ -111,11 +112,16 @@ def _save(
     settings: Settings, store: Store, found: list[tuple[Thread, FileStamp]], known: Mapping[str, FileStamp]
 ) -> int:
     """How many of them are passed over."""
-    forgotten = store.save_threads(found) if found else 0
+    if not found:
+        return 0
+    threads, copies, before = settle(found, store)
+    forgotten = store.save_threads(threads)
+    if copies:
+        store.save_copies(copies)
     if not settings.memories.generate_memories:
         # Off means: threads that begin from now on stay out. Those that were known before go on.
-        for thread, _ in found:
-            if thread.rollout_path not in known:
+        for thread, _ in threads:
+            if thread.rollout_path not in known and thread.thread_id not in before:
                 store.set_memory_mode(thread.thread_id, "disabled")
     return forgotten
 

@@ -228,6 +228,7 @@ def _meta(thread: Thread, program: Program, clean: Redact, cwd: str | None) -> b
         git=git,
         more={
             MARK: thread.agent,
+            "preview": clean(thread.preview),
             "memory_mode": None if thread.memory_mode == "enabled" else thread.memory_mode,
         },
     )

@@ -36,6 +36,8 @@ class SessionMeta(msgspec.Struct, frozen=True):
     git: Git | None = None
     #: It has a nickname, role or path, which only sub-agents have.
     is_agent: bool = False
+    #: What a thread that was ingested is about, also where no person says it, as in an evaluation.
+    preview: str | None = None
 
 
 class _Ids(msgspec.Struct):
@@ -62,6 +64,7 @@ class _Raw(_Ids):
     model_provider: Any = None
     memory_mode: Any = None
     git: Any = None
+    preview: Any = None
 
 
 _ids = msgspec.json.Decoder(_Ids)
@@ -94,6 +97,7 @@ def parse_meta(payload: bytes) -> SessionMeta:
         if git
         else None,
         is_agent=any((raw.agent_nickname, raw.agent_role, raw.agent_type, raw.agent_path)),
+        preview=_text(raw.preview),
     )
 
 

@@ -36,6 +36,7 @@ MIGRATIONS = (
     "migrations/0009_unknown_fields.sql",
     "migrations/0010_forgotten_exchanges.sql",
     "migrations/0011_thread_contents.sql",
+    "migrations/0012_thread_copies.sql",
 )
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}

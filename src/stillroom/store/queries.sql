@@ -74,6 +74,40 @@ SELECT thread_id, rollout_path, file_size, file_mtime_ns, file_offset
 FROM threads
 WHERE agent = :agent AND missing = 0;
 
+-- list_copies --
+-- The same of files that hold threads which are read from another place.
+SELECT rollout_path, file_size, file_mtime_ns, file_offset
+FROM thread_copies
+WHERE agent = :agent;
+
+-- get_place --
+-- Where a thread is read.
+SELECT agent, rollout_path, updated_at_ms, file_size, file_mtime_ns, file_offset
+FROM threads
+WHERE thread_id = :thread_id AND missing = 0;
+
+-- save_copy --
+-- A file that holds a thread too.
+INSERT INTO thread_copies (agent, rollout_path, thread_id, file_size, file_mtime_ns, file_offset)
+SELECT :agent, :rollout_path, thread_id, :file_size, :file_mtime_ns, :file_offset
+FROM threads
+WHERE thread_id = :thread_id
+ON CONFLICT (agent, rollout_path) DO UPDATE SET
+    thread_id = excluded.thread_id,
+    file_size = excluded.file_size,
+    file_mtime_ns = excluded.file_mtime_ns,
+    file_offset = excluded.file_offset;
+
+-- forget_copy --
+-- A file that is gone, or is read itself.
+DELETE FROM thread_copies
+WHERE agent = :agent AND rollout_path = :rollout_path;
+
+-- forget_copies --
+-- Other places of a thread: they are to be looked at again.
+DELETE FROM thread_copies
+WHERE thread_id = :thread_id;
+
 -- mark_missing --
 -- The thread's rollout is gone: nothing is left to extract.
 UPDATE threads SET missing = 1

@@ -8,6 +8,7 @@ import msgspec
 
 from stillroom.lanes import Quarantined
 from stillroom.spending import Usage
+from stillroom.thread import FileStamp
 
 
 class Stage1Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,6 +286,15 @@ class ThreadRead(msgspec.Struct, frozen=True, kw_only=True):
     unknown: dict[str, int] = {}
     #: Records of known kinds, in a sample, with a field that it does not know, by field.
     unknown_fields: dict[str, int] = {}
+
+
+class Place(NamedTuple):
+    """Where a thread lies, and how that looked."""
+
+    agent: str
+    path: str
+    updated_at_ms: int
+    stamp: FileStamp
 
 
 class Told(NamedTuple):

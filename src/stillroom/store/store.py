@@ -19,6 +19,7 @@ from stillroom.spending import ModelCall, Usage
 from stillroom.store import (
     consolidation,
     contents,
+    copies,
     folders,
     forgetting,
     leases,
@@ -43,6 +44,7 @@ from stillroom.store.records import (
     Learnt,
     OutputStamp,
     PassRecord,
+    Place,
     RateLimitSnapshot,
     RawMemory,
     ReadTotal,
@@ -143,6 +145,16 @@ class Store:
                 batch = found[start : start + self._limits.threads_per_transaction]
                 forgotten += threads.save(db, batch, retries=_RETRIES, now=self._clock.now())
         return forgotten
+
+    def places(self, thread_ids: Iterable[str]) -> dict[str, Place]:
+        """Where each of these threads is read, of those that are known and were there at the last scan."""
+        with self._database.read() as db:
+            return copies.places(db, thread_ids)
+
+    def save_copies(self, found: Sequence[tuple[str, Place]]) -> None:
+        """Keep how files look that hold threads too, by thread id: they are not opened again while they stay so."""
+        with self._database.write() as db:
+            copies.save(db, found)
 
     def forget_missing(self, agent: str, present: Collection[str]) -> int:
         """Mark the agent's rollouts that are not among these paths: they are not claimed until they come back. What

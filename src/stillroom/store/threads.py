@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from stillroom.store import copies
 from stillroom.store.consolidation import enqueue, is_selected
 from stillroom.store.forgetting import without_first_words, without_forgotten
 from stillroom.store.sql import QUERIES, execute
@@ -20,10 +21,13 @@ from stillroom.thread import FileStamp, MemoryMode, Thread
 
 
 def file_stamps(db: sqlite3.Connection, agent: str) -> dict[str, FileStamp]:
-    """How every rollout of the agent looked when it was last read, by path."""
+    """How every rollout of the agent looked when it was last read, by path; also copies, which are not read."""
+    rows = [
+        *execute(db, "list_copies", agent=agent),
+        *(row[1:] for row in execute(db, "list_file_stamps", agent=agent)),
+    ]
     return {
-        from_sql(path): FileStamp(size=size, mtime_ns=mtime_ns, offset=offset)
-        for _, path, size, mtime_ns, offset in execute(db, "list_file_stamps", agent=agent)
+        from_sql(path): FileStamp(size=size, mtime_ns=mtime_ns, offset=offset) for path, size, mtime_ns, offset in rows
     }
 
 
@@ -34,6 +38,7 @@ def save(db: sqlite3.Connection, found: Sequence[tuple[Thread, FileStamp]], *, r
     allowed = without_forgotten(db, (thread for thread, _ in found))
     rows = [_columns(without_first_words(db, thread), stamp) for thread, stamp in found if thread.thread_id in allowed]
     db.executemany(QUERIES["save_thread"], rows)
+    db.executemany(QUERIES["forget_copy"], rows)
     if not _selected_refused(db) <= refused_before:
         enqueue(db, now, retries=retries)
     return len(found) - len(rows)
@@ -44,6 +49,9 @@ def mark_missing(db: sqlite3.Connection, agent: str, *, present: Collection[str]
     rows = execute(db, "list_file_stamps", agent=agent).fetchall()
     gone = [{"thread_id": row["thread_id"]} for row in rows if from_sql(row["rollout_path"]) not in present]
     db.executemany(QUERIES["mark_missing"], gone)
+    # One of the other places takes over, when it is looked at again.
+    db.executemany(QUERIES["forget_copies"], gone)
+    copies.forget_missing(db, agent, present=present)
     return len(gone)
 
 

@@ -20,7 +20,7 @@ from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.meta import SessionMeta
 from stillroom.rollouts.records import Records
-from stillroom.rollouts.speech import first_words
+from stillroom.rollouts.speech import first_words, preview_text
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream, open_stream
 from stillroom.rollouts.stream import open_items as open_rollout
@@ -175,7 +175,8 @@ def _look(
         cwd=meta.cwd or stats.last_cwd or "",
         created_at_ms=created,
         updated_at_ms=max(tail.last_ms or file.mtime_ns // 1_000_000, created),
-        preview=preview,
+        preview=preview
+        or ("" if agent == AGENT else preview_text(meta.preview or "", max_chars=reading.preview_chars)),
         memory_mode=tail.memory_mode or stats.memory_mode or "enabled",
         archived=file.archived,
         parent_thread_id=meta.parent_thread_id,
