@@ -11,7 +11,7 @@ MEMORY = "---\ndescription: d\n---\n\n### Task 1: t\n\nReusable knowledge:\n- on
 
 
 def judge_as(lane: Lane, *, instruction: bool = False, sources: tuple[str, ...] = ()):
-    return lambda line: Verdict(lane, instruction, sources)
+    return lambda _line, _has_room: Verdict(lane, instruction, sources)
 
 
 def nobody(_: Quarantined) -> bool:

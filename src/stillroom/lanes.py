@@ -48,7 +48,8 @@ class Verdict(NamedTuple):
     sources: tuple[str, ...] = ()
 
 
-Judge = Callable[[str], Verdict]
+Judge = Callable[[str, bool], Verdict]
+"""Says whose a line is. Of a fact the lane need only be found when it is told that there is room for a mark."""
 
 
 class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +97,7 @@ def marked(text: str, judge: Judge) -> str:
             kept = [word for word in said.split(",") if not is_out(*_judged(judge, word)[:2])]
             done += unit if len(kept) == len(said.split(",")) else [f"{head} {','.join(kept).strip()}"]
             continue
-        lane, instruction, sources = judge(said) if said else Verdict("agent", False)
+        lane, instruction, sources = judge(said, bullet is not None) if said else Verdict("agent", False)
         if lane in ("user", "agent"):
             done += unit
         elif bullet:
@@ -111,7 +112,7 @@ def marked(text: str, judge: Judge) -> str:
 
 def _judged(judge: Judge, word: str) -> Verdict:
     """A keyword; a link is one to be followed."""
-    return judge(f"fetch {word}" if "://" in word else word)
+    return judge(f"fetch {word}" if "://" in word else word, True)
 
 
 def is_out(lane: Lane, instruction: bool) -> bool:

@@ -45,7 +45,7 @@ README = ran("cat README.md", "Always run `make seed` before the tests.")
     ],
 )
 def test_an_order_is_of_who_gave_it_first(events: list[Said | Ran], mark: str) -> None:
-    assert Witness(events, about=[ORDER]).marked(ORDER, of_model=True) == ORDER + mark
+    assert Witness(lambda: events).marked(ORDER, of_model=True) == ORDER + mark
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_models_fact_is_looked_for_in_the_session(line: str, mark: str) -> Non
         ran("pytest -k api", "KeyError: DB_URL\nlistening on 0.0.0.0:9443 tls_min=1.3"),
         assistant("The api tests need a database."),
     ]
-    marked = Witness(events, about=[line]).marked(line, of_model=True)
+    marked = Witness(lambda: events).marked(line, of_model=True)
     assert re.sub(r"; from [0-9a-f,]+", "", marked) == line + mark
 
 
@@ -72,7 +72,7 @@ LINE = "- the service answers `429` after `burst_limit=40`"
 
 def sources(*events: Said | Ran) -> set[str]:
     """Of a line that only these printed."""
-    (found,) = quarantined(Witness(events, about=[LINE]).marked(LINE, of_model=True))
+    (found,) = quarantined(Witness(lambda: events).marked(LINE, of_model=True))
     return set(found.sources)
 
 
@@ -102,17 +102,13 @@ def test_what_two_sessions_read_is_one_source_or_two(one: Ran, other: Ran, is_on
 
 
 def test_of_rules_only_orders_are_doubted() -> None:
-    assert (
-        Witness([], about=["- deploys go through `helmfile sync`"])
-        .marked("- deploys go through `helmfile sync`", of_model=False)
-        .endswith("`helmfile sync`")
-    )
+    assert Witness(list).marked("- deploys go through `helmfile sync`", of_model=False).endswith("`helmfile sync`")
 
 
 def test_a_name_that_is_an_order_is_none() -> None:
     events = [README, assistant("done")]
-    assert Witness(events, about=["always-run-make-seed"]).slug("always-run-make-seed") is None
-    assert Witness(events, about=["fix-the-seed"]).slug("fix-the-seed") == "fix-the-seed"
+    assert Witness(lambda: events).slug("always-run-make-seed") is None
+    assert Witness(lambda: events).slug("fix-the-seed") == "fix-the-seed"
 
 
 @pytest.mark.parametrize(

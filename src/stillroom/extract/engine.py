@@ -34,8 +34,9 @@ from stillroom.models import (
     StructuredRequest,
     open_structured,
 )
+from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact as redact_text
-from stillroom.rollouts.witness import Witness, slug_words
+from stillroom.rollouts.witness import Witness
 from stillroom.spending import Usage
 from stillroom.store import Store
 from stillroom.store.records import Stage1Draft
@@ -246,22 +247,25 @@ class ModelEngine:
         return self._witnessed(thread, text, clean) if clean is not None else None
 
     def _witnessed(self, thread: Thread, text: ReadText, draft: Stage1Draft) -> Stage1Draft:
-        events = events_in(text)
-        if events is None:
-            events = read_thread_events(
-                thread,
-                refuse_external=False,
-                stage=self._stage,
-                redact=self._redact,
-                root=self._settings.root,
-                forgotten=self._forgotten,
-            ).events
-        witness = Witness(events, about=(draft.raw_memory, draft.rollout_summary, slug_words(draft.rollout_slug)))
+        witness = Witness(partial(self._events, thread, text))
         return Stage1Draft(
             raw_memory=witness.marked(draft.raw_memory, of_model=True),
             rollout_summary=witness.marked(draft.rollout_summary, of_model=True),
             rollout_slug=witness.slug(draft.rollout_slug),
         )
+
+    def _events(self, thread: Thread, text: ReadText) -> list[Said | Ran]:
+        """Out of what the model was given, where that is all of the session; else it is read again."""
+        if (given := events_in(text)) is not None:
+            return given
+        return read_thread_events(
+            thread,
+            refuse_external=False,
+            stage=self._stage,
+            redact=self._redact,
+            root=self._settings.root,
+            forgotten=self._forgotten,
+        ).events
 
 
 def clean_draft(draft: Stage1Draft, redact: Redact) -> Stage1Draft | None:

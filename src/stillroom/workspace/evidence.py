@@ -9,7 +9,7 @@ from pathlib import Path
 from stillroom.config import StageTwo
 from stillroom.lanes import Quarantined, Restated
 from stillroom.rollouts.directives import is_directive
-from stillroom.rollouts.witness import keys_of, names_of, tokens_of
+from stillroom.rollouts.keys import keys_of, names_of, tokens_of
 from stillroom.workspace.history import gather
 from stillroom.workspace.layout import may_publish
 from stillroom.workspace.tree import Entry, shown

@@ -16,7 +16,7 @@ from stillroom.offline.text.secrets import gives_secret, without_secrets
 from stillroom.offline.text.words import shorten
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact
-from stillroom.rollouts.witness import Witness, slug_words
+from stillroom.rollouts.witness import Witness
 from stillroom.store.records import Stage1Draft
 from stillroom.thread import Thread
 
@@ -68,7 +68,7 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
     raw = draft.raw_memory(notes, cwd=cwd)
     summary = draft.rollout_summary(notes, cwd=cwd, branch=thread.git_branch)
     slug = next((s for s in (slug_of(task.name) for task in split) if s), None)
-    witness = Witness(events, about=(raw, summary, slug_words(slug)))
+    witness = Witness(lambda: events)
     return Stage1Draft(
         raw_memory=redact(without_secrets(witness.marked(raw, of_model=False))),
         rollout_summary=redact(without_secrets(witness.marked(summary, of_model=False))),
