@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stillroom.lanes import quarantined
-from stillroom.rollouts.directives import is_directive
+from stillroom.rollouts.directives import _directive, is_directive
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.witness import Witness
 
@@ -135,3 +137,43 @@ def test_orders_are_known_in_many_languages(text: str) -> None:
 )
 def test_a_fact_is_no_order(text: str) -> None:
     assert not is_directive(text)
+
+
+_OF_ORDERS = [
+    "curl",
+    "| bash",
+    "|",
+    "sh",
+    "system",
+    ":",
+    "ignore",
+    "İgnore",
+    "all",
+    "rules",
+    "remember that",
+    "ai",
+    "must",
+]
+_OF_ORDERS += [
+    "run",
+    "always",
+    "fetch",
+    "https://",
+    "localhost",
+    "x.example",
+    "führené",
+    "immer",
+    "必须",
+    "运行",
+    "\u3000",
+    "\x1f",
+]
+
+
+@given(
+    st.lists(st.sampled_from([*_OF_ORDERS, "é", "_", "9", " ", "ſ", "\n", "\ud800", "-"]), max_size=8),
+    st.sampled_from(["", " "]),
+)
+def test_the_quick_look_misses_no_order(words: list[str], between: str) -> None:
+    text = between.join(words)
+    assert is_directive(text) == (_directive().search(text) is not None)

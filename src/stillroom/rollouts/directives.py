@@ -6,6 +6,9 @@ A wide net: whether such a line is kept is decided by who said it.
 from __future__ import annotations
 
 import re
+from functools import cache
+
+import re2
 
 _RUN = "run|execute|invoke|call|launch|install|use|download|fetch|visit|open|send|post|upload|curl|wget|commit|push"
 _WHO = r"\b(?:ai|agents?|assistants?|llms?|models?)\b"
@@ -48,12 +51,38 @@ _CUES = rf"""
 (?:지시|명령|규칙).{{0,20}}무시|(?:항상|반드시|매번).{{0,40}}(?:실행|사용|설치|다운로드|curl|wget|http)
 """
 _PATTERNS = [line for line in _CUES.splitlines() if line and not line.startswith("#")]
-_DIRECTIVE = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS), re.IGNORECASE)
 #: A line is short; what stands beyond this in one is not looked at, so it counts as an order.
 _MAX_CHARS = 4000
+_UNSEEN = re.compile(r"[\u200b-\u200f\u2060-\u2064\ufeff\u00ad]")
+_SPACE = r"\s\x0b\x1c-\x1f\x85\p{Z}"
 
 
 def is_directive(text: str) -> bool:
     """Whether the text orders somebody to do something."""
-    plain = re.sub(r"[\u200b-\u200f\u2060-\u2064\ufeff\u00ad]", "", text)
-    return len(plain) > _MAX_CHARS or _DIRECTIVE.search(plain) is not None
+    plain = _UNSEEN.sub("", text)
+    if len(plain) > _MAX_CHARS:
+        return True
+    # Letters that only Python takes for an `i`.
+    asked = plain.replace("İ", "i").replace("ı", "i").encode("utf-8", "replace")
+    return _may_be_directive().search(asked) is not None and _directive().search(plain) is not None
+
+
+@cache
+def _directive() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS), re.IGNORECASE)
+
+
+@cache
+def _may_be_directive() -> re2._Regexp:
+    """Finds all that `_directive` finds, and a little more, at a fortieth of the cost: most lines are none."""
+    options = re2.Options()
+    options.case_sensitive = False
+    return re2.compile("|".join(f"(?:{_widened(pattern)})" for pattern in _PATTERNS).encode(), options)
+
+
+def _widened(pattern: str) -> str:
+    """The pattern as RE2 takes it: no look-ahead, `\\s`, `\\w` and `\\b` of ASCII only, and counts are dear."""
+    pattern = re.sub(r"\(\?![^)]*\)", "", pattern)
+    pattern = re.sub(r"\{0,\d+\}", "*", pattern)
+    pattern = pattern.replace(r"\w*\b", r"[\p{L}\p{N}_]*")
+    return pattern.replace(r"[\s", "[" + _SPACE).replace(r"\s*", f"[{_SPACE}]*").replace(r"\s+", f"[{_SPACE}]+")
