@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
@@ -55,6 +57,9 @@ COMMANDS = {
     "budget": "stillroom.cli.budget:budget_app",
     "mcp": "stillroom.mcp.command:mcp_command",
 }
+#: What these do is done file by file, each whole.
+_ONE_BY_ONE = frozenset({"init", "uninit", "doctor"})
+
 for number, (command, place) in enumerate(COMMANDS.items()):
     app.command(place, name=command, sort_key=number)
 
@@ -91,12 +96,34 @@ def run_command(tokens: Sequence[str]) -> int:
         print_error(f"`{where}`: {error.strerror or error}", hint=way_out(error, where))
         return 1
     except KeyboardInterrupt:
-        return _interrupted(130)
+        return _interrupted(tokens, 130)
     except Stopped as stopped:
-        return _interrupted(stopped.exit_code)
+        return _interrupted(tokens, stopped.exit_code)
     return result if isinstance(result, int) else 0
 
 
-def _interrupted(exit_code: int) -> int:
-    print("interrupted; nothing is left half done", file=sys.stderr)
+def _interrupted(tokens: Sequence[str], exit_code: int) -> int:
+    """Say what is so: what takes back or writes the memory folder may be cut off, and is then finished later."""
+    print(f"interrupted; {_left(tokens)}", file=sys.stderr)
     return exit_code
+
+
+def _left(tokens: Sequence[str]) -> str:
+    # Nearly no call is interrupted: none has to load these.
+    from stillroom.config import default_home
+    from stillroom.undoing.finishing import is_begun
+
+    if is_begun(_home(tokens) or default_home(os.environ)):
+        return "what was begun is finished by the next pass, or the next command that takes something back"
+    if tokens[0] in _ONE_BY_ONE:
+        return "nothing is left half done; say it again for the rest"
+    return "nothing is left half done"
+
+
+def _home(tokens: Sequence[str]) -> Path | None:
+    for name, value in pairwise([*tokens, ""]):
+        if name == "--home":
+            return Path(value)
+        if name.startswith("--home="):
+            return Path(name.removeprefix("--home="))
+    return None

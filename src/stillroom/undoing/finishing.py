@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import assert_never
 
 from stillroom.clock import Clock
@@ -13,6 +14,12 @@ from stillroom.undoing.cleaning import settle
 from stillroom.undoing.forgetting import finish_forgetting
 from stillroom.undoing.undo import finish_undo
 from stillroom.undoing.unfinished import Forgetting, Redacting, Undoing
+from stillroom.workspace.journal import Journal
+
+
+def is_begun(home: Path) -> bool:
+    """Whether something is half taken back, or half brought into the memory folder, by a process that may be gone."""
+    return (home / unfinished.FILE).exists() or any(Settings(home=home).staging.glob(f"*/{Journal.NAME}"))
 
 
 def finish_if_begun(settings: Settings, clock: Clock) -> str | None:
