@@ -17,6 +17,7 @@ from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source, StageTwo
 from stillroom.consolidate.outcome import Consolidated, HeldForReview, NoChanges, Phase2Report, Skipped
 from stillroom.pipeline import Options, run_pipeline
+from stillroom.release import VERSION
 from stillroom.testing import SAMPLE_MEMORY, CallTool, LoopbackModel, Reply, Say
 
 CODEX_HOME = Path(__file__).parents[2] / "examples" / "codex-home"
@@ -84,6 +85,12 @@ def test_a_held_result_leaves_the_folder_alone_until_it_is_accepted(
     assert house.review("--accept") == 0
     assert "biome" in house.files()["MEMORY.md"]
     assert not (review / "held").exists()
+    capsys.readouterr()
+    assert run_command(["why", "biome", "--home", str(house.home), "--json"]) == 0
+    origin = json.loads(capsys.readouterr().out)["lines"][0]["origin"]
+    assert (origin["by"], origin["engine"], origin["release"]) == ("consolidation", "offline", VERSION)
+    assert origin["run"].startswith(f"{DAY_AFTER // 1000}-")
+    assert "a person reviewed it" in origin["note"]
     # What is there now is what a pass without a review would have made.
     assert isinstance(house.run(hours=8), NoChanges)
     assert house.review("--accept") == 1

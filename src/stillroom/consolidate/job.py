@@ -239,6 +239,8 @@ class Job:
             selected=tuple(held.Version(each.thread_id, each.source_updated_at) for each in selection.selected),
             watermark=self._watermark(selection),
             findings=tuple(findings),
+            made_by=self._made_by(),
+            run=staging.run.name,
         )
         held.hold(self.settings.review, staging, about)
         self.release()
@@ -257,11 +259,14 @@ class Job:
             raise StoreError("another process took the consolidation over")
 
     def publish(self, staging: Staging, selection: Selection) -> PublishReport:
+        message = with_trailers(f"Consolidate {len(selection.selected)} threads", self._made_by())
+        return staging.publish(message, now=self.clock.now())
+
+    def _made_by(self) -> dict[str, str]:
         made_by = {RELEASE: VERSION}
         if self.consolidator is not None:
             made_by |= {ENGINE: self.consolidator.engine, PROMPT: self.consolidator.prompt or ""}
-        message = with_trailers(f"Consolidate {len(selection.selected)} threads", made_by)
-        return staging.publish(message, now=self.clock.now())
+        return made_by
 
     def succeed(self, selection: Selection) -> None:
         self.store.succeed_consolidation(

@@ -27,6 +27,7 @@ from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import HANDBOOK, may_publish
 from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.staging import Staging, open_staging
+from stillroom.workspace.trailers import REVIEWED, with_trailers
 from stillroom.workspace.tree import drop, opened, parent
 from stillroom.workspace.validate import Before, Finding, check_artifacts, scrub
 
@@ -121,7 +122,8 @@ def _publish(settings: Settings, history: History, about: Held, clock: Clock, ch
     limits = settings.stage_two
     shown_files, shown_entries = gather(held.base_of(settings.review), {}, limits=limits)
     result, _ = gather(held.tree_of(settings.review), {}, limits=limits)
-    run_id = f"{clock.now()}-{uuid.uuid4().hex[:8]}"
+    # The run that made it: what it cost is counted from its beginning.
+    run_id = about.run or f"{clock.now()}-{uuid.uuid4().hex[:8]}"
     with open_staging(
         settings.root, settings.staging, history, run_id=run_id, limits=limits, checkpoint=checkpoint
     ) as staging:
@@ -140,7 +142,8 @@ def _publish(settings: Settings, history: History, about: Held, clock: Clock, ch
         before = staging.before()
         scrub(staging.path, before=before, limits=limits, style=settings.memories.redaction)
         refuse(check_artifacts(staging.path, before=before, limits=limits))
-        return staging.publish(f"Consolidate {len(about.selected)} threads\n\nReviewed by a person", now=clock.now())
+        message = with_trailers(f"Consolidate {len(about.selected)} threads\n\n{REVIEWED}", about.made_by)
+        return staging.publish(message, now=clock.now())
 
 
 def _clear(staging: Staging, paths: Iterable[str]) -> None:

@@ -57,6 +57,9 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     selected: tuple[Version, ...]
     watermark: int
     findings: tuple[Finding, ...]
+    #: Who made it, as the version that it becomes says: trailers by name. Its run is that of the consolidation.
+    made_by: dict[str, str] = {}
+    run: str | None = None
 
 
 def digest(seen: Mapping[str, Entry], *, engine: str) -> str:

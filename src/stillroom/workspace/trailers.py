@@ -13,6 +13,9 @@ PROMPT = "Stillroom-Prompt"
 RELEASE = "Stillroom-Release"
 """The release of Stillroom, which is that of the rules too."""
 
+REVIEWED = "Reviewed by a person"
+"""Stands in the message of a result that waited for one, who may have edited it."""
+
 _LINE = re.compile(r"^(Stillroom-[A-Za-z]+): (\S.*)$", re.MULTILINE)
 
 

@@ -16,7 +16,7 @@ from stillroom.undoing.versions import UNDOES
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import BRANCH, Repository
 from stillroom.workspace.publish import EDITS
-from stillroom.workspace.trailers import ENGINE, PROMPT, RELEASE, RUN, trailers_of
+from stillroom.workspace.trailers import ENGINE, PROMPT, RELEASE, REVIEWED, RUN, trailers_of
 
 Writer = Literal["consolidation", "person", "code", "undo", "unknown"]
 """`code`: copied from what was extracted, as every consolidation does; `undo`: a version brought it back."""
@@ -133,6 +133,8 @@ def _made(version: _Version, store: Store, *, note: str) -> Origin:
     if run is None or not subject.startswith(_CONSOLIDATES):
         told = note or "it was in the folder before Stillroom took it over, or a person wrote it"
         return Origin(by="person", note=told, commit=version.commit, at=version.at, subject=subject)
+    if REVIEWED in version.message:
+        note = "; ".join(filter(None, (note, "a person reviewed it, and may have edited it")))
     engine = trailers.get(ENGINE)
     origin = Origin(
         by="consolidation",
