@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Collection, Sequence
 
@@ -29,7 +30,32 @@ def changed(turns: Sequence[Turn], undone: Collection[int]) -> dict[str, int]:
                     found[edit.path] = turn.number
             for part in shell.parts(step.command or ""):
                 _undo(part.head, found)
+                _move(part.head, found, turn.number)
     return found
+
+
+def _move(command: str, found: dict[str, int], now: int) -> None:
+    """What `mv` and `git mv` made of the paths, and what `rm` left of them."""
+    named = [word for word in shell.words(command) if not word.startswith("-")]
+    named = named[1:] if named[:1] == ["git"] else named
+    if named[:1] == ["rm"]:
+        for path in _known(named[1:], found):
+            del found[path]
+    elif named[:1] == ["mv"] and len(named) > 2:
+        *sources, target = named[1:]
+        for source in sources:
+            for path in _known([source], found):
+                source, target = source.rstrip("/").removeprefix("./"), target.removeprefix("./")
+                into = target.endswith("/") or len(sources) > 1 or "." not in posixpath.basename(target)
+                new = posixpath.join(target, posixpath.basename(source)) if into and "." in source else target
+                head, _, tail = path.rpartition(source)
+                del found[path]
+                found[head + new.rstrip("/") + tail] = now
+
+
+def _known(named: Sequence[str], found: dict[str, int]) -> list[str]:
+    paths = [word.rstrip("/").removeprefix("./") for word in named]
+    return [f for f in found if any(p and (f == p or f.endswith("/" + p) or f.startswith(p + "/")) for p in paths)]
 
 
 def _undo(command: str, found: dict[str, int]) -> None:
@@ -40,8 +66,5 @@ def _undo(command: str, found: dict[str, int]) -> None:
         return
     if not _UNDOES.match(command):
         return
-    for word in shell.words(command)[2:]:
-        path = word.rstrip("/").removeprefix("./")
-        for known in list(found):
-            if known == path or known.endswith("/" + path) or known.startswith(path + "/"):
-                del found[known]
+    for path in _known(shell.words(command)[2:], found):
+        del found[path]

@@ -61,6 +61,7 @@ def listen(turns: list[Turn]) -> Heard:
     for number, later in taken_back.items():
         undone.setdefault(number, later)
     wishes = values.without_renamed(values.without_overwritten(wishes, put_over, turns), turns)
+    wishes = values.without_refuted(wishes, turns)
     wishes = settings.apply(wishes, [s for s in given if s.turn not in undone], turns)
     if not any(turn.runs for turn in turns):
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.

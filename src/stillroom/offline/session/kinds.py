@@ -37,6 +37,14 @@ _TAG = late(
     re.IGNORECASE,
 )
 """Ends a statement that asks for a nod."""
+_ASSENT = late(
+    r"[,;，、]\s?(?:ok(?:ay)?|alright|yes|please|ja|bitte|gut|vale|por favor|porfa|d'accord|hein|t[áa](?: bom| bem)?|beleza|blz"
+    r"|ладно|хорошо|окей|пожалуйста|好吗|好么|行吗|可以吗|好不好|いいですか|いい|알겠죠|아시죠|네)\s?[?？]+$",
+    re.IGNORECASE,
+)
+"""Ends an order that asks for an "ok"."""
+_TRAILS_OFF = late(r"(?:\.\.+|…+)\W*$")
+"""Ends a sentence that leaves the rest to be thought."""
 _WHENEVER = late(
     r"(?:when(?:ever)?|wherever|if|any ?time|each|every|wenn|falls|sobald|wo immer|cuando|si|siempre que|donde|"
     r"quand|chaque|lorsque|quando|sempre que|onde|se|когда|если|где|每|如果|当|凡是|只要|遇到)",
@@ -115,6 +123,8 @@ def has_own_rule(sentence: str, spoken: tuple[str, ...]) -> bool:
 def begins_condition(sentence: str, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence says what to do each time that something is done."""
     point = cues.without_opener(sentence, spoken)
+    if _TRAILS_OFF.search(sentence) and len(CLAUSES.split(point)) == 1:
+        return False  # "and if we add a second server …" says not what then
     if spoken[0] in _VERB_LAST:
         return cues.has("whenever", point, spoken) and own_weight(sentence, spoken) >= 2
     return cues.opens("whenever", point, spoken) > 0 and own_weight(sentence, spoken) >= 3
@@ -181,6 +191,8 @@ def is_passing(sentence: str, spoken: tuple[str, ...]) -> bool:
 
 
 def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
+    if _ASSENT.search(sentence):
+        return False
     if sentence.rstrip("\"'）)」 ").endswith(("?", "？")) or _TAG.search(sentence):
         return True
     if sentence.rstrip("。. ").endswith(_ASKING) or _EITHER_WAY.search(sentence):

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stillroom.offline.session import shell
+from stillroom.offline.session.checkout import Checkout
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
-from stillroom.offline.text.pattern import late
-from stillroom.rollouts.events import Edit, Ran
-
-_THROWS_AWAY = late(
-    r"git\s+(?:-\S+\s+)*(?:checkout(?:\s+(?:HEAD\S*|\w+~?\d*))?\s+--\s|checkout\s+\S*[./]\S*|restore\s|revert\s"
-    r"|reset\s+(?:\S+\s+)*--hard|stash\s+drop)"
-)
-_EVERYTHING = late(r"reset\s+(?:\S+\s+)*--hard|(?:checkout|restore)\s+(?:--\s+)?\.\s*$|revert\s+(?:\S+\s+)*HEAD")
-
+from stillroom.rollouts.events import Edit
 
 @dataclass(slots=True)
 class _Work:
@@ -46,6 +38,7 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
     taker: dict[tuple[str, str], int] = {}
     undone: dict[int, int] = {}
     replaced: dict[int, Overwritten] = {}
+    tree = Checkout()
     for turn in turns:
         own = work.setdefault(turn.number, _Work())
         for run in turn.runs:
@@ -53,6 +46,7 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
                 continue
             for edit in run.edits:
                 added, removed = _lines(edit)
+                tree.edited(added, removed)
                 for line in removed:
                     by = owner.pop(line, turn.number)
                     if by != turn.number:
@@ -70,7 +64,11 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
                 own.added |= added
                 owner.update(dict.fromkeys(added, turn.number))
                 taker.update(dict.fromkeys(removed, turn.number))
-            _throw_away(run, turn.number, work, owner, undone)
+            for line in tree.ran(run):
+                by = owner.pop(line, turn.number)
+                work[by].gone.add(line)
+                if by != turn.number and work[by].added <= work[by].gone:
+                    undone[by] = turn.number
     return undone, replaced
 
 
@@ -125,24 +123,3 @@ def _lines(edit: Edit) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
         if text and line[0] in "+-" and not line.startswith(("+++", "---")):
             (added if line[0] == "+" else removed).add((edit.path, text))
     return added - removed, removed - added
-
-
-def _throw_away(
-    run: Ran, now: int, work: dict[int, _Work], owner: dict[tuple[str, str], int], undone: dict[int, int]
-) -> None:
-    """Edits that a command of git threw away. What was committed is safe from all but `git revert`."""
-    for part in shell.parts(run.command or ""):
-        if re.match(r"git\s+(?:-\S+\s+)*commit\b", part.head):
-            owner.clear()
-        if not _THROWS_AWAY.match(part.head):
-            continue
-        everything = _EVERYTHING.search(part.head) is not None
-        named = [word.rstrip("/").removeprefix("./") for word in shell.words(part.head)[2:] if word[0] not in "-"]
-        for line, turn in list(owner.items()):
-            path = line[0]
-            hit = any(path == n or path.endswith("/" + n) or path.startswith(n + "/") for n in named)
-            if everything or hit:
-                work[turn].gone.add(line)
-                del owner[line]
-                if turn != now and work[turn].added <= work[turn].gone:
-                    undone[turn] = now

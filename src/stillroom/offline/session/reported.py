@@ -35,9 +35,12 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
     symptom = ""
     carried: list[Statement] = []  # said in a turn whose fix came with a later one
     for turn in turns:
-        symptom = _symptom(turn) or symptom
+        told = _symptom(turn)
         if turn.number in heard.undone:
+            # What they had wanted done about it was taken back.
+            symptom = _complaint(told, turn.spoken) or symptom
             continue
+        symptom = told or symptom
         here = [s for s in said.get(turn.number, ()) if s.text not in used]
         edits = [i for i, s in enumerate(turn.steps) if isinstance(s, Ran) and s.ok is not False and s.edits]
         if not edits:
@@ -65,6 +68,12 @@ def _symptom(turn: Turn) -> str:
         if told := next((s for s in own if cues.has(kind, s, turn.spoken)), ""):
             return told
     return ""
+
+
+def _complaint(symptom: str, spoken: tuple[str, ...]) -> str:
+    """Of a symptom, the clauses that say what is wrong; all of it when none does by itself."""
+    wrong = [c for c in kinds.CLAUSES.split(symptom) if cues.has("problem", c, spoken)]
+    return " ".join(wrong).rstrip(" ,;，；、") or symptom
 
 
 def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Statement]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from stillroom.offline.session import kinds, overwritten
+from stillroom.offline.session import kinds, overwritten, runs, shell
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish, amended
 from stillroom.offline.text import words
@@ -66,6 +66,39 @@ def without_renamed(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
         for wish in wishes
         if wish.kind not in _VALUED or not any(wish.turn < turn and _stands_in(old, wish.quote) for turn, old in moves)
     ]
+
+
+def without_refuted(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
+    """Without wishes that name a value with which a command failed, and which worked with another one."""
+    return [wish for wish in wishes if not _is_refuted(wish, turns[wish.turn])]
+
+
+def _is_refuted(wish: Wish, turn: Turn) -> bool:
+    told = {*kinds.numbers(wish.quote), *words.identifiers(wish.quote)}
+    if not told:
+        return False
+    failed: list[runs.Step] = []
+    for step in runs.steps(turn):
+        if step.failed:
+            failed.append(step)
+        elif any(_other_value(value, f.part, step.part) for f in failed if f.base == step.base for value in told):
+            return True
+    return False
+
+
+def _other_value(value: str, failed: str, passed: str) -> bool:
+    """Whether a command has another value where one that failed has `value`, behind the same option or in the same word."""
+    before = ""
+    ran = shell.words(passed)
+    for word in shell.words(failed):
+        if _stands_in(value, word):
+            form = re.compile(re.escape(word).replace(re.escape(value), r"[\w.-]+", 1))
+            for index, other in enumerate(ran):
+                placed = word != value or (before.startswith("-") and index > 0 and ran[index - 1] == before)
+                if placed and other != word and form.fullmatch(other):
+                    return True
+        before = word
+    return False
 
 
 def loosed(wish: Wish) -> Wish:

@@ -131,7 +131,7 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
     )
     reproachful = reproach and kinds.is_question(quote, spoken)
     kind = _kind(quote, turn, corrects=corrects or reproachful, changes=changes, standing=standing)
-    if kind is None or not own:
+    if kind is None or not own or (kind == "fact" and unmeant.is_trial(quote, spoken)):
         return None
     # Asked last of the few that got so far: it is asked of every clause.
     if unmeant.quotes_another(quote) or unmeant.is_idle(quote, spoken):

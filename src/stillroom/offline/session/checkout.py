@@ -1,0 +1,137 @@
+"""What git does to the lines that a session wrote: which it commits, puts aside, and takes away again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stillroom.offline.session import checks, shell
+from stillroom.offline.text.pattern import late
+from stillroom.rollouts.events import Ran
+
+Line = tuple[str, str]
+"""A file's path, and one line of it."""
+
+_GIT = late(r"git\s+(?:(?:-C|-c)\s+\S+\s+|-\S+\s+)*([a-z-]+)\b\s*(.*)$", re.DOTALL)
+_SHOWN = late(r"^\[\S+(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
+"""What `git commit` prints: the branch, the commit and its subject."""
+_SUBJECT = late(r"-[a-z]*m\s*(\"(?:\\.|[^\"\\])*\"|'[^']*'|\S+)|--message[= ](\"[^\"]*\"|'[^']*'|\S+)")
+_REVERTED = late(r"Revert \"(.+)\"")
+_BACK = late(r"^(?:HEAD|@)(?:~(\d*)|(\^*))$")
+"""A commit named by how far it lies behind the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    name: str  #: as far as it was shown
+    subject: str
+    lines: frozenset[Line]
+
+
+class Checkout:
+    """The lines that a session added, by where they stand: in the files only, in a commit, or put aside."""
+
+    def __init__(self) -> None:
+        self._loose: set[Line] = set()
+        self._commits: list[_Commit] = []
+        self._aside: list[set[Line]] = []
+
+    def edited(self, added: set[Line], removed: set[Line]) -> None:
+        """An edit was made."""
+        self._loose -= removed
+        self._loose |= added
+
+    def ran(self, run: Ran) -> set[Line]:
+        """What a command that succeeded took away for good. What was committed is safe from all but a few."""
+        gone: set[Line] = set()
+        if not run.command or "git" not in run.command:
+            return gone
+        for part in shell.parts(run.command):
+            match = _GIT.match(part.head)
+            if match:
+                gone |= self._did(match[1], match[2], run)
+        return gone
+
+    def _did(self, verb: str, rest: str, run: Ran) -> set[Line]:
+        words = shell.words(rest)
+        plain = [word for word in words if not word.startswith("-")]
+        match verb:
+            case "commit":
+                self._commit(rest, run)
+            case "checkout" | "restore" if "--staged" not in words or "--worktree" in words:
+                return self._named(verb, words)
+            case "reset" if "--hard" in words:
+                gone, self._loose = self._loose, set()
+                back = self._behind(plain[0]) if plain else 0
+                for commit in self._commits[len(self._commits) - back :] if back else []:
+                    gone |= commit.lines
+                del self._commits[len(self._commits) - (back or 0) :]
+                return gone
+            case "revert" if not {"--abort", "--continue", "--skip", "--quit"} & set(words):
+                return self._revert(plain, run)
+            case "stash":
+                return self._stash(plain[0] if plain else "push")
+        return set()
+
+    def _commit(self, rest: str, run: Ran) -> None:
+        shown = _SHOWN.search(checks.output_of(run))
+        given = _SUBJECT.search(rest)
+        subject = shown[2] if shown else (given[1] or given[2]).strip("'\"") if given else ""
+        lines = frozenset(self._loose)
+        if "--amend" in rest and self._commits:
+            lines |= self._commits.pop().lines
+        self._commits.append(_Commit(shown[1] if shown else "", subject, lines))
+        self._loose = set()
+
+    def _named(self, verb: str, words: list[str]) -> set[Line]:
+        """`git checkout -- PATH` and `git restore PATH`; a branch's name is no path of a file that was edited."""
+        if {"-b", "-B", "--ours", "--theirs", "-c"} & set(words):
+            return set()
+        paths = words[words.index("--") + 1 :] if "--" in words else [w for w in words if not w.startswith("-")]
+        paths = [path.rstrip("/").removeprefix("./") for path in paths]
+        if "." in paths or ("" in paths and "./" in words):
+            gone, self._loose = self._loose, set()
+            return gone
+        gone = {line for line in self._loose if any(_is_in(line[0], path) for path in paths)}
+        self._loose -= gone
+        return gone
+
+    def _behind(self, name: str) -> int | None:
+        """How many commits of this session lie after the one that `name` stands for; None when nobody can tell."""
+        if back := _BACK.match(name):
+            count = int(back[1] or 1) if back[1] is not None else len(back[2])
+            return min(count, len(self._commits))
+        known = (i for i, c in enumerate(self._commits) if c.name and (c.name.startswith(name) or name.startswith(c.name)))
+        index = next(known, None)
+        if index is not None:
+            return len(self._commits) - 1 - index
+        # A place from before the session, as `origin/main` mostly is: all that was committed here lies after it.
+        return len(self._commits) if name.startswith(("origin/", "upstream/")) else 0
+
+    def _revert(self, plain: list[str], run: Ran) -> set[Line]:
+        told = _REVERTED.search(checks.output_of(run))
+        gone: set[Line] = set()
+        for name in plain[:1] or ["HEAD"]:
+            back = _BACK.match(name)
+            named = [c for c in self._commits if c.name and (c.name.startswith(name) or name.startswith(c.name))]
+            named = named or [c for c in self._commits if told is not None and c.subject == told[1]]
+            if not named and back and (behind := self._behind(name)) is not None:
+                named = self._commits[len(self._commits) - 1 - behind :][:1]
+            for commit in named[-1:]:
+                gone |= commit.lines
+        self._commits.append(_Commit("", f'Revert "{told[1]}"' if told else "", frozenset()))
+        return gone
+
+    def _stash(self, verb: str) -> set[Line]:
+        if verb in ("push", "save"):
+            self._aside.append(self._loose)
+            self._loose = set()
+        elif verb in ("pop", "apply") and self._aside:
+            self._loose |= self._aside.pop()
+        elif verb in ("drop", "clear") and self._aside:
+            return self._aside.pop()
+        return set()
+
+
+def _is_in(path: str, named: str) -> bool:
+    return bool(named) and (path == named or path.endswith("/" + named) or path.startswith(named + "/"))
