@@ -90,13 +90,23 @@ def tells_how(quote: str, turn: Turn) -> bool:
         return True
     if (
         turn.number
-        and cues.opens("artefact", point, spoken)
+        and _opens_with_things(point, spoken)
         and not any(
             cues.has(kind, quote, spoken) for kind in ("works", "broken", "problem", "thanks", "verdict", "repair")
         )
     ):
         return True
     return turn.number > 0 and spoken[0] in ("ru", *_VERB_LAST) and cues.has("style", quote, spoken)
+
+
+def _opens_with_things(point: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence begins with something that a project makes many of, and perhaps one word of which kind."""
+    if cues.opens("artefact", point, spoken):
+        return True
+    first, _, rest = point.partition(" ")
+    return first.isalpha() and first.islower() and not cues.has("request", first, spoken) and bool(
+        cues.opens("artefact", rest, spoken)
+    )
 
 
 def is_parked(quote: str, spoken: tuple[str, ...]) -> bool:
