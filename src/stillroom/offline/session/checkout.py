@@ -101,7 +101,9 @@ class Checkout:
         if back := _BACK.match(name):
             count = int(back[1] or 1) if back[1] is not None else len(back[2])
             return min(count, len(self._commits))
-        known = (i for i, c in enumerate(self._commits) if c.name and (c.name.startswith(name) or name.startswith(c.name)))
+        known = (
+            i for i, c in enumerate(self._commits) if c.name and (c.name.startswith(name) or name.startswith(c.name))
+        )
         index = next(known, None)
         if index is not None:
             return len(self._commits) - 1 - index

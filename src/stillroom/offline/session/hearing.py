@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stillroom.offline import cues
-from stillroom.offline.session import kinds, overwritten, referents, settings, stance, values
+from stillroom.offline.session import chosen, kinds, overwritten, referents, settings, shell, stance, values
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import Wish, amended, amends, distinct, without_replaced
 from stillroom.offline.session.wishes import wishes_of
 from stillroom.offline.text import words
+from stillroom.rollouts.events import Ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,9 @@ def listen(turns: list[Turn]) -> Heard:
     wishes = values.without_renamed(values.without_overwritten(wishes, put_over, turns), turns)
     wishes = values.without_refuted(wishes, turns)
     wishes = settings.apply(wishes, [s for s in given if s.turn not in undone], turns)
-    if not any(turn.runs for turn in turns):
+    wishes += chosen.find(turns, put_over, frozenset(wish.turn for wish in wishes))
+    wishes.sort(key=lambda wish: wish.turn)
+    if not any(run.edits or not _only_looks(run) for turn in turns for run in turn.runs):
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
         wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]
     kept = [wish for wish in wishes if not (wish.turn in undone and wish.kind in ("decision", "preference"))]
@@ -77,6 +80,10 @@ def listen(turns: list[Turn]) -> Heard:
         dead=settings.dead(turns),
         outdated=tuple(outdated),
     )
+
+
+def _only_looks(run: Ran) -> bool:
+    return bool(run.command) and all(shell.only_looks(part.head) for part in shell.parts(run.command or ""))
 
 
 def _undone_by(

@@ -68,7 +68,7 @@ def states(quote: str, spoken: tuple[str, ...]) -> bool:
         return False
     if cues.has("verdict", point, spoken):
         return False
-    clauses = re.split(r"(?<=[,;:，；、])\s*", point)
+    clauses = re.split(r"(?<=[,;:，；、])\s*|\s(?=(?:so|also|así que|donc|então|поэтому)\s)", point)
     orders = any(cues.opens(kind, clause, spoken) for clause in clauses[1:] for kind in ("request", "order"))
     if orders and not _WHENEVER.match(point):
         # A state, and what is to be done because of it.
@@ -78,7 +78,7 @@ def states(quote: str, spoken: tuple[str, ...]) -> bool:
         return False
     own = own_weight(quote, spoken)
     if cues.has("personal", quote, spoken):
-        return named and own >= 3
+        return own >= 3 and any(not name.isdigit() for name in words.identifiers(quote))
     return own >= (3 if named else 4)
 
 
@@ -104,8 +104,11 @@ def _opens_with_things(point: str, spoken: tuple[str, ...]) -> bool:
     if cues.opens("artefact", point, spoken):
         return True
     first, _, rest = point.partition(" ")
-    return first.isalpha() and first.islower() and not cues.has("request", first, spoken) and bool(
-        cues.opens("artefact", rest, spoken)
+    return (
+        first.isalpha()
+        and first.islower()
+        and not cues.has("request", first, spoken)
+        and bool(cues.opens("artefact", rest, spoken))
     )
 
 

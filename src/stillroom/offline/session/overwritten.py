@@ -11,6 +11,7 @@ from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
 from stillroom.rollouts.events import Edit
 
+
 @dataclass(slots=True)
 class _Work:
     """What one turn put into the files and took out, and what became of it."""
@@ -28,6 +29,7 @@ class Overwritten:
     by: int
     lines: tuple[str, ...]
     gone: frozenset[str]  #: names and words of those lines that what stands there instead has not
+    come: frozenset[str]  #: those that stand there instead
     whole: bool  #: nothing of the earlier turn's edits is left
 
 
@@ -109,9 +111,13 @@ def _note(
     else:
         undone.pop(by, None)
         known = replaced.get(by)
-        gone = words.pieces(line[1]) - words.pieces(" ".join(text for _, text in added))
+        old, new = words.pieces(line[1]), words.pieces(" ".join(text for _, text in added))
         replaced[by] = Overwritten(
-            later, (*(known.lines if known else ()), line[1]), gone | (known.gone if known else frozenset()), whole
+            later,
+            (*(known.lines if known else ()), line[1]),
+            old - new | (known.gone if known else frozenset()),
+            new - old | (known.come if known else frozenset()),
+            whole,
         )
 
 

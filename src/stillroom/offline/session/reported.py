@@ -64,9 +64,11 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
 def _symptom(turn: Turn) -> str:
     """The sentence that tells of a fault, or asks to have one found; what it quotes tells of none."""
     own = _own(turn) if not stance.takes_back(turn) else []
-    for kind in ("problem", "repair"):
-        if told := next((s for s in own if cues.has(kind, s, turn.spoken)), ""):
-            return told
+    lasting = [s for s in own if not cues.has("perishable", s, turn.spoken)]
+    for said in (lasting, own):
+        for kind in ("problem", "repair"):
+            if told := next((s for s in said if cues.has(kind, s, turn.spoken)), ""):
+                return told
     return ""
 
 

@@ -20,6 +20,12 @@ def without(text: str) -> str:
     return _QUOTED.sub(lambda m: f"{m[0][0]}…{m[0][-1]}" if _is_saying(m[0][1:-1]) else m[0], text)
 
 
+def quoted(text: str) -> list[str]:
+    """What `text` has in quotation marks, where that is more than a word."""
+    found = (match[0][1:-1] for match in _QUOTED.finditer(text))
+    return [inner for inner in found if len(inner.split()) > 1 or sum(ord(c) > 0x2E80 for c in inner) > 2]
+
+
 def splits(text: str, start: int, end: int) -> bool:
     """Whether a cut at `end` would part a quotation that was opened after `start`."""
     piece = text[start:end]
