@@ -37,7 +37,9 @@ def find(turns: Sequence[Turn], put_over: Mapping[int, Overwritten], told: froze
                 continue
             if line := _line(turn, own & new, quoted):
                 quote = words.shorten(sentence, QUOTE_CHARS)
-                found.append(Wish(turn.number, "decision", quote, seen=line, changes=True, subject=words.content(quote)))
+                found.append(
+                    Wish(turn.number, "decision", quote, seen=line, changes=True, subject=words.content(quote))
+                )
                 break
     return found
 

@@ -37,12 +37,6 @@ _TAG = late(
     re.IGNORECASE,
 )
 """Ends a statement that asks for a nod."""
-_ASSENT = late(
-    r"[,;，、]\s?(?:ok(?:ay)?|alright|yes|please|ja|bitte|gut|vale|por favor|porfa|d'accord|hein|t[áa](?: bom| bem)?|beleza|blz"
-    r"|ладно|хорошо|окей|пожалуйста|好吗|好么|行吗|可以吗|好不好|いいですか|いい|알겠죠|아시죠|네)\s?[?？]+$",
-    re.IGNORECASE,
-)
-"""Ends an order that asks for an "ok"."""
 _TRAILS_OFF = late(r"(?:\.\.+|…+)\W*$")
 """Ends a sentence that leaves the rest to be thought."""
 _WHENEVER = late(
@@ -204,7 +198,7 @@ def is_passing(sentence: str, spoken: tuple[str, ...]) -> bool:
 
 
 def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
-    if _ASSENT.search(sentence):
+    if cues.has("assent", sentence, spoken):
         return False
     if sentence.rstrip("\"'）)」 ").endswith(("?", "？")) or _TAG.search(sentence):
         return True

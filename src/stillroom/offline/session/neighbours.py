@@ -6,12 +6,27 @@ import re
 
 from stillroom.offline import cues
 from stillroom.offline.session import kinds, unmeant
-from stillroom.offline.session.wish import Wish
+from stillroom.offline.session.wish import BARE, Wish
 from stillroom.offline.text import words
 from stillroom.offline.text.pattern import late
 
 _TRAILING = 7.0
 """A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""
+_BARE_WORD = 1.0
+"""A word by itself (in words) is the rest of what was said: "15", "certification"."""
+_TIES = (
+    "anaphora",
+    "artefact",
+    "cause",
+    "contrast",
+    "decision",
+    "negation",
+    "order",
+    "preference",
+    "prohibition",
+    "standing",
+)
+"""What ties a sentence to the wish before it, when the two share no word."""
 _PRONOUN = late(
     r"\W*(?:it|they|that|those|these|das|die|es muss|eso|esto|ça|cela|isso|isto|это|они|它们?|这些?|那些?|それ|これ)"
     r"(?:'s| )?(?:has|have|must|should|needs?|goes|go|stays?|muss|müssen|soll\w*|tiene que|debe\w*|doit|doivent|tem que"
@@ -36,7 +51,7 @@ def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
     )
 
 
-def goes_on(sentence: str, spoken: tuple[str, ...]) -> bool:
+def goes_on(sentence: str, wish: Wish, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence that is no wish itself belongs to the one before: its reason, or the rest of a list."""
     if (
         kinds.is_question(sentence, spoken)
@@ -46,7 +61,16 @@ def goes_on(sentence: str, spoken: tuple[str, ...]) -> bool:
         return False
     if any(cues.opens(kind, sentence, spoken) for kind in ("thanks", "greeting", "transition", "request", "polite")):
         return False
-    return words.weight(words.content(sentence)) <= _TRAILING
+    if unmeant.is_idle(sentence, spoken) or any(cues.has(kind, sentence, spoken) for kind in ("musing", "dismiss")):
+        return False
+    own = words.content(sentence)
+    if words.weight(own) > _TRAILING or (cues.opens("pointing", sentence, spoken) and words.weight(own) <= BARE):
+        return False
+    if own & wish.subject or words.identifiers(sentence) or kinds.numbers(sentence):
+        return True
+    if cues.has("personal", sentence, spoken):
+        return False
+    return words.weight(own) <= _BARE_WORD or any(cues.has(kind, sentence, spoken) for kind in _TIES)
 
 
 def is_short(text: str) -> bool:
@@ -64,5 +88,6 @@ def limits(wish: Wish, sentence: str, spoken: tuple[str, ...]) -> bool:
 
 
 def disowns(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence says that what the one before hands on from others doesn't hold here."""
-    return cues.has("distance", sentence, spoken) and cues.has("reported", before, spoken)
+    """Whether a sentence says that what the one before hands on from others doesn't hold here, or only mocks it."""
+    distant = cues.has("distance", sentence, spoken) or cues.has("idle", sentence, spoken)
+    return distant and cues.has("reported", before, spoken)

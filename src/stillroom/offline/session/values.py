@@ -87,7 +87,7 @@ def _is_refuted(wish: Wish, turn: Turn) -> bool:
 
 
 def _other_value(value: str, failed: str, passed: str) -> bool:
-    """Whether a command has another value where one that failed has `value`, behind the same option or in the same word."""
+    """Whether `passed` has another value where `failed` has `value`: behind the same option, or in the same word."""
     before = ""
     ran = shell.words(passed)
     for word in shell.words(failed):

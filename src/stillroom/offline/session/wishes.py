@@ -81,7 +81,7 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
             if follows and found and neighbours.disowns(sentence, found[-1].quote, spoken):
                 found.pop()
                 follows = False
-            elif follows and found and neighbours.goes_on(sentence, spoken):
+            elif follows and found and neighbours.goes_on(sentence, found[-1], spoken):
                 found[-1] = _joined(found[-1], sentence)
             else:
                 follows = False
