@@ -1,0 +1,194 @@
+"""What no longer holds when a session ends: work that git took back, values that gave way, paths that moved."""
+
+from __future__ import annotations
+
+import pytest
+
+from stillroom.offline import distil
+from stillroom.offline.session import chosen, files, hearing, overwritten
+from stillroom.offline.session.checkout import Checkout
+from stillroom.offline.session.turns import Turn, turns_of
+from stillroom.rollouts.events import Edit, Ran, Said
+from stillroom.thread import Thread
+
+ONE, TWO = ("a.py", "x = 1"), ("b.py", "y = 2")
+
+
+def user(text: str) -> Said:
+    return Said(who="user", text=text)
+
+
+def ran(command: str, output: str = "", code: int = 0) -> Ran:
+    return Ran(tool="shell", command=command, output=output, exit_code=code, ok=code == 0)
+
+
+def patched(path: str, *lines: str) -> Ran:
+    return Ran(tool="apply_patch", ok=True, edits=(Edit(path=path, action="update", diff="\n".join(lines)),))
+
+
+def turns(*events: Said | Ran) -> list[Turn]:
+    return turns_of(events)
+
+
+def memory(*events: Said | Ran) -> str:
+    thread = Thread(
+        thread_id="t", agent="codex", rollout_path="/r", source="cli", cwd="/w", created_at_ms=0, updated_at_ms=0
+    )
+    draft = distil(thread, events)
+    return draft.raw_memory if draft else ""
+
+
+def quotes(*events: Said | Ran) -> list[str]:
+    return [wish.quote for wish in hearing.listen(turns(*events)).wishes]
+
+
+@pytest.mark.parametrize(
+    ("commands", "gone"),
+    [
+        (["git checkout -- a.py"], {ONE}),
+        (["git restore ."], {ONE, TWO}),
+        (["git checkout -b topic"], set()),
+        (["git restore --staged a.py"], set()),
+        (["git reset --soft HEAD~1"], set()),
+        (["git reset --hard"], {ONE, TWO}),
+        (["git commit -qam both", "git reset --hard"], set()),
+        (["git commit -qam both", "git checkout -- a.py"], set()),
+        (["git commit -qam both", "git reset --hard HEAD~1"], {ONE, TWO}),
+        (["git commit -qam both", "git reset --hard origin/main"], {ONE, TWO}),
+        (["git commit -qam both", "git revert --no-edit HEAD"], {ONE, TWO}),
+        (["git commit -qam both", "git commit --allow-empty -m more", "git revert HEAD"], set()),
+        (["git commit -qam both", "git commit --allow-empty -m more", "git revert HEAD~1"], {ONE, TWO}),
+        (["git commit -qam both", "git revert 0123456"], set()),
+        (["git stash"], set()),
+        (["git stash", "git stash pop"], set()),
+        (["git stash && git stash drop"], {ONE, TWO}),
+        (["git -C /w stash", "git stash clear"], {ONE, TWO}),
+    ],
+)
+def test_git_takes_away_what_it_would(commands: list[str], gone: set[tuple[str, str]]) -> None:
+    tree = Checkout()
+    tree.edited({ONE}, set())
+    tree.edited({TWO}, set())
+    assert set().union(*(tree.ran(ran(command)) for command in commands)) == gone
+
+
+def test_a_revert_is_known_by_the_subject_or_the_name_that_git_printed() -> None:
+    for revert in (ran("git revert --no-edit 4c1d2aa9", 'Revert "two"'), ran("git revert deadbeef", 'Revert "one"')):
+        tree = Checkout()
+        tree.edited({ONE}, set())
+        tree.ran(ran("git commit -am one", "[main 4c1d2aa] one"))
+        tree.edited({TWO}, set())
+        tree.ran(ran("git commit -am two", "[main 77ab1c0] two"))
+        assert tree.ran(revert) == {ONE}
+
+
+def test_a_commit_that_was_reverted_is_told_as_taken_back() -> None:
+    text = memory(
+        user("the list page is slow, cache it for 10 minutes"),
+        patched("views.py", "+@cache_page(600)"),
+        ran("git commit -qam 'Cache the list'"),
+        user("no good, people don't see their own posts. take that commit back"),
+        ran("git revert --no-edit HEAD", 'Revert "Cache the list"'),
+        patched("views.py", "+posts = posts.select_related('author')"),
+        ran("make test", "OK"),
+    )
+    assert "tried and taken back by the user: `views.py` (`@cache_page(600)`)" in text
+    assert 'asked: "the list page is slow, cache it' not in text
+
+
+def test_a_value_that_a_commit_holds_gives_way_to_a_later_one() -> None:
+    over = overwritten.find(
+        turns(
+            user("use redis for it"),
+            patched("app.py", "+backend = redis"),
+            ran("git commit -am one"),
+            user("memcached, sorry"),
+            patched("app.py", "-backend = redis", "+backend = memcached"),
+        )
+    )[1]
+    assert (over[0].by, over[0].gone, over[0].come) == (1, {"redi"}, {"memcach"})
+
+
+def test_a_value_with_which_a_command_failed_is_no_wish_when_another_one_worked() -> None:
+    tried = [ran("bridge --port 1883", "refused", 1), ran("bridge --port 8883", "connected")]
+    wish = "the broker must be on 1883, always dump what arrives"
+    assert quotes(user("mend the dump"), patched("a.py", "+b"), user(wish), *tried[1:]) == [wish]
+    assert quotes(user("mend the dump"), patched("a.py", "+b"), user(wish), *tried) == []
+
+
+def test_a_file_is_told_under_the_name_it_has_in_the_end() -> None:
+    events = [
+        user("add the templates"),
+        patched("src/mail/hello.html", "+<h1>"),
+        patched("src/notes.txt", "+x"),
+        patched("src/old/a.py", "+x"),
+        ran("git mv src/mail/hello.html resources/mail/welcome.html && rm src/notes.txt"),
+        ran("mv src/old src/new"),
+    ]
+    assert list(files.changed(turns(*events), {})) == ["resources/mail/welcome.html", "src/new/a.py"]
+
+
+@pytest.mark.parametrize(
+    ("said", "edit"),
+    [
+        ("slim it is", ("-FROM python:alpine", "+FROM python:slim")),
+        ("the cap can go to a minute, devices are offline for hours", ("-FROM python:alpine", "+cap = time.Minute")),
+        ('marketing finds it harsh, they want "We could not charge you"', ("+subject: We could not charge you",)),
+    ],
+)
+def test_words_of_the_user_that_an_edit_puts_in_place_of_others_are_a_choice(said: str, edit: tuple[str, ...]) -> None:
+    heard = turns(
+        user("make the image small"),
+        patched("Dockerfile", "+FROM python:alpine"),
+        user(said),
+        patched("Dockerfile", *edit),
+    )
+    over = overwritten.find(heard)[1]
+    assert [wish.quote for wish in chosen.find(heard, over, frozenset())] == [said]
+    assert chosen.find(heard, over, frozenset({1})) == []
+
+
+@pytest.mark.parametrize("said", ["is slim faster?", "slim crashes", "try slim", "just this once slim", "undo slim"])
+def test_a_question_a_complaint_or_a_trial_chooses_nothing(said: str) -> None:
+    heard = turns(
+        user("make the image small"),
+        patched("Dockerfile", "+FROM python:alpine"),
+        user(said),
+        patched("Dockerfile", "-FROM python:alpine", "+FROM python:slim"),
+    )
+    assert chosen.find(heard, overwritten.find(heard)[1], frozenset()) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "beside"),
+    [
+        ("never push to main", "looks like rain"),
+        ("never push to main", "my boss always asks at the worst time"),
+        ("never push to main", "the one above"),
+        ("nunca subas a main", "por fin, ya era hora"),
+        ("não suba direto na main, nunca", "o de cima"),
+        ("金额一律用分", "客户群里又炸了"),
+    ],
+)
+def test_a_remark_beside_a_rule_is_no_part_of_it(rule: str, beside: str) -> None:
+    for text in (f"{rule}. {beside}", f"{beside}. {rule}"):
+        kept = quotes(user("fix the upload"), patched("a.py", "+b"), user(text), ran("make", "ok"))
+        assert [quote.rstrip(".") for quote in kept] == [rule]
+
+
+def test_a_reason_beside_a_rule_stays_with_it() -> None:
+    text = "don't mock the Api in tests. mocks rot"
+    assert quotes(user("fix the upload"), patched("a.py", "+b"), user(text), ran("make", "ok")) == [text]
+
+
+def test_an_errand_on_words_leaves_nothing() -> None:
+    assert (
+        memory(
+            user("write the release notes from the log"),
+            ran("git log --oneline", "a1b Speed up"),
+            Said(who="assistant", text="Export is faster.", final=True),
+            user("make it a tad friendlier, it's our 5th birthday release"),
+            Said(who="assistant", text="Five years! Export is faster.", final=True),
+        )
+        == ""
+    )
