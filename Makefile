@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 FRAMEWORKS := .venv-adapters
 LONGEST := tests/pipeline tests/sandbox
-BROKEN := tests/cli/test_bad_input.py
+BROKEN := tests/cli/test_bad_input.py tests/cli/test_bad_decisions.py
 CLIENTS := tests/interop/test_session_clients.py
 UV     := $(shell command -v uv 2>/dev/null)
 

@@ -37,6 +37,7 @@ _OF_THE_USER = (
 #: Every test here runs whole passes, programs or servers: `make slow` has them, the unit tests are about one room.
 WHOLE = (
     "budget/adapters",
+    "cli/test_bad_decisions.py",
     "cli/test_bad_input.py",
     "cli/test_cli_folder.py",
     "cli/test_cli_ingest.py",

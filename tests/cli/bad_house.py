@@ -65,7 +65,8 @@ class House:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"HOME": str(self.base), "PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src")}
+        own = {"HOME": str(self.base), "EDITOR": "true"}
+        return {**own, "PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src")}
 
     def words(self, command: str) -> list[str]:
         return [command, *(word.format(ingested=self.base / "ingested.jsonl") for word in WORDS.get(command, ()))]

@@ -155,3 +155,12 @@ def test_any_tree_can_be_removed(tmp_path: Path) -> None:
     (victim / "locked").mkdir(mode=0o000)
     remove_tree(victim)
     assert not victim.exists() and (outside / "file").exists()
+
+
+def test_a_removal_that_was_killed_in_the_middle_is_finished(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    (victim / ".stillroom-tmp-0" / "left").mkdir(parents=True)  # moved up, and not emptied
+    (victim / "tree" / "below" / "deeper").mkdir(parents=True)
+    (victim / "tree" / "other").mkdir()
+    remove_tree(victim)
+    assert not victim.exists()

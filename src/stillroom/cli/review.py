@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from stillroom.cli.alone import store_alone
 from stillroom.cli.output import console, many, plain, print_data, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import Settings, load_settings
@@ -78,8 +79,7 @@ def review_command(
     settings = load_settings(home=home, root=root).impatient
     accepted = None
     if accept_it:
-        with alone(settings.home):
-            accepted = _accept(settings)
+        accepted = _accept(settings)
     elif reject_it:
         with alone(settings.home):
             reject(settings)
@@ -92,7 +92,7 @@ def review_command(
 
 def _accept(settings: Settings) -> Accepted:
     clock = SystemClock()
-    with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+    with store_alone(settings, clock) as store:
         return accept(settings, store, clock)
 
 

@@ -15,10 +15,11 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.consolidate.job import refuse
-from stillroom.errors import StoreError, WorkspaceError
+from stillroom.errors import HistoryError, StoreError, WorkspaceError
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, RetryBackoff, Stage1Output
 from stillroom.undoing.cleaning import settle
+from stillroom.undoing.versions import versions
 from stillroom.workspace import held
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.held import Held
@@ -44,18 +45,23 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 
 def accept(settings: Settings, store: Store, clock: Clock, *, checkpoint: Checkpoint = nothing) -> Accepted:
     """Bring the held result into the folder. Raises `InvalidArtifacts` for what may never be in it, `WorkspaceError`
-    when nothing is held or the memory went on since, `StoreError` when another process consolidates."""
+    when nothing is held or the memory went on since, `StoreError` when another process consolidates.
+
+    One that a killed `accept` had brought there is only recorded."""
     settle(settings)
     history = History(settings.history, limits=settings.stage_two)
     about = _held(settings)
-    if held.is_stale(about, history.head()):
+    commit = accepted_as(history, about)
+    if commit is None and held.is_stale(about, history.head()):
         raise WorkspaceError(
             "the memory went on since this result was made; nothing was changed",
             hint="`stillroom review --reject` clears it away, and `stillroom run` makes another",
         )
     claim = _claim(settings, store)
     try:
-        report = _publish(settings, history, about, clock, checkpoint)
+        report = PublishReport(commit=commit)
+        if commit is None:
+            report = _publish(settings, history, about, clock, checkpoint)
         store.succeed_consolidation(claim.ownership_token, watermark=about.watermark, selected=_selected(store, about))
     finally:
         store.release_consolidation(claim.ownership_token)  # nothing to release after a success
@@ -64,6 +70,17 @@ def accept(settings: Settings, store: Store, clock: Clock, *, checkpoint: Checkp
     return Accepted(
         commit=report.commit, written=report.written, deleted=report.deleted, kept_for_user=report.kept_for_user
     )
+
+
+def accepted_as(history: History, about: Held) -> str | None:
+    """The version that brought a held result into the folder; None: none did."""
+    if about.baseline is None or history.head() in (None, about.baseline):
+        return None
+    try:
+        since = versions(history, since=about.baseline)
+    except HistoryError:  # forgetting, or redacting, gave the versions other names
+        return None
+    return next((version.commit for version in since if version.run == about.run_id), None)
 
 
 def reject(settings: Settings) -> None:
@@ -122,10 +139,8 @@ def _publish(settings: Settings, history: History, about: Held, clock: Clock, ch
     limits = settings.stage_two
     shown_files, shown_entries = gather(held.base_of(settings.review), {}, limits=limits)
     result, _ = gather(held.tree_of(settings.review), {}, limits=limits)
-    # The run that made it: what it cost is counted from its beginning.
-    run_id = about.run or f"{clock.now()}-{uuid.uuid4().hex[:8]}"
     with open_staging(
-        settings.root, settings.staging, history, run_id=run_id, limits=limits, checkpoint=checkpoint
+        settings.root, settings.staging, history, run_id=about.run_id, limits=limits, checkpoint=checkpoint
     ) as staging:
         # 1. The copy becomes what the consolidator was shown. What a person changed since is then no part of the new
         #    baseline, so the next pass sees it, and no part of what may be replaced.

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from stillroom.config import Settings
+from stillroom.reviewing.deciding import accepted_as
 from stillroom.workspace import held
 from stillroom.workspace.history import History
 from stillroom.workspace.tree import shown
@@ -39,12 +40,15 @@ def held_review(settings: Settings) -> HeldReview | None:
     if about is None:
         return None
     folder = held.tree_of(settings.review)
+    history = History(settings.history, limits=settings.stage_two)
+    if accepted_as(history, about) is not None:
+        return None  # a killed `--accept` had done it
     return HeldReview(
         at=about.at,
         engine=about.engine,
         inputs=len(about.selected),
         baseline=about.baseline,
-        stale=held.is_stale(about, History(settings.history, limits=settings.stage_two).head()),
+        stale=held.is_stale(about, history.head()),
         findings=about.findings,
         diff=_diff(settings.root, folder),
         folder=str(folder),

@@ -61,6 +61,11 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     made_by: dict[str, str] = {}
     run: str | None = None
 
+    @property
+    def run_id(self) -> str:
+        """Of the run that brings it into the folder: always the same, so that a killed one is known to have done so."""
+        return self.run or f"{self.at}-{self.inputs[:8]}"
+
 
 def digest(seen: Mapping[str, Entry], *, engine: str) -> str:
     """One name for everything that a consolidator is shown, and for who it is."""

@@ -284,8 +284,8 @@ def remove_tree(folder: Path) -> None:
                 pending.append(path)
                 continue
             path.chmod(0o700)
-            target = folder / f"{TEMPORARY_PREFIX}{moved}"
-            moved += 1
+            while (target := folder / f"{TEMPORARY_PREFIX}{moved}").exists():  # one that was killed here left it
+                moved += 1
             path.rename(target)
             pending.append(target)
         if not below:
