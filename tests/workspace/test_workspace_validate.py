@@ -9,7 +9,7 @@ from stillroom.config import StageTwo
 from stillroom.workspace.handbook import shape
 from stillroom.workspace.history import compare
 from stillroom.workspace.tree import DEFAULTS, scan
-from stillroom.workspace.validate import Before, Finding, check_artifacts, scrub
+from stillroom.workspace.validate import Before, check_artifacts, scrub
 
 HANDBOOK = """# Task Group: /work/app, tests
 

@@ -21,6 +21,7 @@ from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
 from stillroom.workspace import artifacts, extensions, held
 from stillroom.workspace.evidence import check_evidence
+from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint
 from stillroom.workspace.layout import HANDBOOK, SUMMARY, has_artifacts, prepare_folder
@@ -29,7 +30,7 @@ from stillroom.workspace.recovery import recover
 from stillroom.workspace.staging import Staging, look, open_staging
 from stillroom.workspace.takeover import check_consent
 from stillroom.workspace.trailers import ENGINE, PROMPT, RELEASE, with_trailers
-from stillroom.workspace.validate import Finding, check_artifacts, scrub
+from stillroom.workspace.validate import check_artifacts, scrub
 
 _log = logging.getLogger(__name__)
 

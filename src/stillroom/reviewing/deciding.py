@@ -22,6 +22,7 @@ from stillroom.undoing.cleaning import settle
 from stillroom.undoing.versions import versions
 from stillroom.workspace import held
 from stillroom.workspace.artifacts import is_written_by_code
+from stillroom.workspace.finding import Finding
 from stillroom.workspace.held import Held
 from stillroom.workspace.history import History, gather
 from stillroom.workspace.journal import Checkpoint, nothing
@@ -30,7 +31,7 @@ from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.staging import Staging, open_staging
 from stillroom.workspace.trailers import REVIEWED, with_trailers
 from stillroom.workspace.tree import drop, opened, parent
-from stillroom.workspace.validate import Before, Finding, check_artifacts, scrub
+from stillroom.workspace.validate import Before, check_artifacts, scrub
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ import msgspec
 from stillroom.config import Settings
 from stillroom.reviewing.deciding import accepted_as
 from stillroom.workspace import held
+from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import History
 from stillroom.workspace.tree import shown
-from stillroom.workspace.validate import Finding
 
 #: A diff beyond this is cut, and says so; the files themselves are in the review folder.
 MAX_DIFF_CHARS = 1_000_000

@@ -10,10 +10,10 @@ from stillroom.config import StageTwo
 from stillroom.lanes import Quarantined, Restated
 from stillroom.rollouts.directives import is_directive
 from stillroom.rollouts.keys import keys_of, names_of, tokens_of
+from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import gather
 from stillroom.workspace.layout import may_publish
 from stillroom.workspace.tree import Entry, shown
-from stillroom.workspace.validate import Finding
 
 #: So many of an order's telling words must stand in what it was made from.
 _SUPPORTED_SHARE = 0.6

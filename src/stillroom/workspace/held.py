@@ -11,13 +11,14 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from stillroom.workspace.finding import Finding
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import gather
 from stillroom.workspace.layout import may_publish
-from stillroom.workspace.staging import Staging
 from stillroom.workspace.tree import (
     DEFAULTS,
     DIFF_FILE,
@@ -28,7 +29,9 @@ from stillroom.workspace.tree import (
     remove_tree,
     write_new,
 )
-from stillroom.workspace.validate import Finding
+
+if TYPE_CHECKING:  # whoever looks whether something is held makes no copy
+    from stillroom.workspace.staging import Staging
 
 TREE, BASE = "tree", "base"
 _HELD, _NEW, _GONE = "held", "held.new", "held.gone"

@@ -14,6 +14,7 @@ from stillroom.config import RedactionStyle, StageTwo
 from stillroom.errors import WorkspaceError
 from stillroom.rollouts.redact import redact_counted
 from stillroom.workspace.artifacts import SUMMARIES
+from stillroom.workspace.finding import Finding
 from stillroom.workspace.handbook import shape
 from stillroom.workspace.history import compare, gather
 from stillroom.workspace.layout import HANDBOOK, SUMMARY, may_publish
@@ -41,21 +42,6 @@ _ELISION = re.compile(
     rf"[\[(（【]?{_DOTS}?\s*(?:其余|其他|以下|以上|剩余)[^\n]*(?:不变|省略|略|同前|相同)[^\n]*",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong; a fatal one keeps the result out of the folder."""
-
-    rule: str
-    path: str
-    line: int  #: 0: the file as a whole
-    message: str
-    fatal: bool = True
-
-    def __str__(self) -> str:
-        where = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{where}: {self.message} [{self.rule}]"
 
 
 @dataclass(frozen=True, slots=True)
