@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stillroom.config import StageTwo
+from stillroom.workspace.finding import Finding
 from stillroom.workspace.handbook import shape
 from stillroom.workspace.history import compare
 from stillroom.workspace.tree import DEFAULTS, scan

@@ -430,8 +430,8 @@ GROUP BY reason;
 -- What the rules ask of every thread, in no order. Columns are read by their places. Jobs and outputs are looked up by
 -- their threads in memory: that takes half the time of a join.
 SELECT
-    thread_id, source, cwd, updated_at_ms, preview <> '', recorded_mode, chosen_mode, switched_off, archived, missing,
-    agent, file_size
+    thread_id, updated_at_ms, file_size, cwd,
+    agent, source, preview <> '', recorded_mode, chosen_mode, switched_off, archived, missing
 FROM threads;
 
 -- list_jobs --

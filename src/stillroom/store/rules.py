@@ -7,6 +7,7 @@ compares both on random stores.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
@@ -284,6 +285,28 @@ def cutoff(question: Question) -> int:
     return question.now - max(question.memories.max_unused_days, 0) * _DAY
 
 
+def newest_ms(question: Question) -> int:
+    """Whoever was active later was so too recently."""
+    return question.now_ms - max(question.memories.min_rollout_idle_hours, 0) * _HOUR * 1000
+
+
+def oldest_ms(question: Question) -> float:
+    """Whoever was last active earlier is too old."""
+    days = max(question.memories.max_rollout_age_days, 0)
+    return -math.inf if question.backfill else question.now_ms - days * _DAY * 1000
+
+
+def room_in_scan(question: Question) -> float:
+    """So many threads the scan looks at."""
+    limit = question.stage.thread_scan_limit
+    return math.inf if question.backfill and limit > 0 else limit
+
+
+def room_in_claim(question: Question, running: int) -> float:
+    """So many threads a pass takes beside those that others hold."""
+    return math.inf if question.cap is None else question.cap - running
+
+
 def _pass(rules: dict[ExtractionRule, _Rule], facts: Facts, question: Question, decided: ExtractionRule | None) -> bool:
     if decided in rules:
         return False
@@ -359,31 +382,25 @@ def _cwd(facts: Facts, question: Question) -> Verdict:
     return "passes" if facts.cwd == asked or facts.cwd.startswith(asked + "/") else "refuses"
 
 
-def _idle_ms(question: Question) -> int:
-    return max(question.memories.min_rollout_idle_hours, 0) * _HOUR * 1000
-
-
 def _idle(facts: Facts, question: Question) -> Verdict:
-    return "passes" if facts.updated_at_ms <= question.now_ms - _idle_ms(question) else "waits"
+    return "passes" if facts.updated_at_ms <= newest_ms(question) else "waits"
 
 
 def _tell_idle(facts: Facts, question: Question) -> tuple[Values, int | None]:
     hours = question.memories.min_rollout_idle_hours
     # Rounded up: at that very second it is over.
-    until = -(-(facts.updated_at_ms + _idle_ms(question)) // 1000)
+    until = -(-(facts.updated_at_ms + question.now_ms - newest_ms(question)) // 1000)
     return {"updated_at": facts.watermark, "min_rollout_idle_hours": hours}, until
 
 
 def _age(facts: Facts, question: Question) -> Verdict:
-    days = max(question.memories.max_rollout_age_days, 0)
-    return "passes" if question.backfill or facts.updated_at_ms >= question.now_ms - days * _DAY * 1000 else "refuses"
+    return "passes" if facts.updated_at_ms >= oldest_ms(question) else "refuses"
 
 
 def _scan_limit(facts: Facts, question: Question) -> Verdict:
-    limit, before = question.stage.thread_scan_limit, facts.scanned_before
-    if before is None:
+    if facts.scanned_before is None:
         return "not_reached"
-    return "passes" if limit > 0 and (question.backfill or before < limit) else "refuses"
+    return "passes" if facts.scanned_before < room_in_scan(question) else "refuses"
 
 
 def _lease(facts: Facts, question: Question) -> Verdict:
@@ -420,10 +437,9 @@ def _tell_backoff(facts: Facts, question: Question) -> tuple[Values, int | None]
 
 
 def _cap(facts: Facts, question: Question) -> Verdict:
-    cap, before = question.cap, facts.claimed_before
-    if before is None:
+    if facts.claimed_before is None:
         return "not_reached"
-    return "passes" if cap is None or before < cap - facts.running else "waits"
+    return "passes" if facts.claimed_before < room_in_claim(question, facts.running) else "waits"
 
 
 def _tell_cap(facts: Facts, question: Question) -> tuple[Values, int | None]:
