@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from stillroom.clock import FixedClock
-from stillroom.config import Settings
+from stillroom.config import Memories, Settings
 from stillroom.insight.status import Status, read_status
 from stillroom.pausing import pause
 from stillroom.spending import ModelCall, Phase, Usage
@@ -117,10 +117,29 @@ def test_what_was_spent_today_is_apart_from_what_was_spent_in_all(settings: Sett
     ]
 
 
+def test_what_keeps_the_next_pass_from_its_work_is_told_in_its_order(settings: Settings) -> None:
+    clock = FixedClock(NOW * 1000)
+    cap = Memories(extract_model="p:m", consolidation_model="p:n", max_weighted_tokens_per_day=100)
+    with Store.open(settings.database, clock=clock) as store:
+        assert status_of(settings, store, clock).obstacles == ()
+        capped = msgspec.structs.replace(settings, memories=cap)
+        (first,) = status_of(capped, store, clock).obstacles
+        assert (first.kind, first.told[:9], first.remedy) == ("asks_first", "p:m, p:n ", "stillroom run --dry-run")
+        for model in ("p:m", "p:n"):
+            store.record_call(msgspec.structs.replace(call(NOW), model=model))
+        limits = {"primary": {"used_percent": 90.0, "window_minutes": 300, "resets_at": NOW + 60}}
+        store.save_rate_limits("p", json.dumps(limits).encode(), NOW)
+        assert [each.kind for each in status_of(capped, store, clock).obstacles] == ["day_cap", "quota"]
+        pause(str(settings.home), "2026-11-30T08:00:00Z")
+        off = msgspec.structs.replace(settings, memories=Memories(enabled=False))
+        assert [each.kind for each in status_of(off, store, clock).obstacles] == ["switched_off", "paused"]
+
+
 def test_passes_are_told_as_they_ended_also_those_of_which_nothing_can_be_read(settings: Settings) -> None:
     clock = FixedClock(NOW * 1000)
     reports = (
         b'{"extract":{"with_output":2,"no_output":1,"failed":0},"consolidate":{"outcome":"failed","reason":"no disk"}}',
+        b'{"extract":{"with_output":0},"consolidate":{"outcome":"skipped","status":"skipped_no_input"}}',
         b'{"skipped":"paused","detail":"since then"}',
         b"\xff not JSON",
     )
@@ -128,8 +147,10 @@ def test_passes_are_told_as_they_ended_also_those_of_which_nothing_can_be_read(s
         for number, report in enumerate(reversed(reports)):
             store.record_pass(NOW + number, report)
         passes = status_of(settings, store, clock).passes
+    assert passes[1].consolidation_status == "skipped_no_input"
     assert [(each.skipped, each.with_output, each.consolidation, each.reason) for each in passes] == [
         (None, 2, "failed", "no disk"),
+        (None, 0, "skipped", None),
         ("paused", 0, None, "since then"),
         (None, 0, None, "its report can't be read"),
     ]

@@ -13,7 +13,7 @@ from stillroom.cli.rulings import moment, why
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
 from stillroom.insight.facts import Facts
-from stillroom.insight.status import Consolidation, PassLine, Spent, Status, read_status
+from stillroom.insight.status import PassLine, Spent, Status, read_status
 from stillroom.store import Store
 
 Line = tuple[str | None, str]
@@ -93,10 +93,6 @@ def _lines(status: Status) -> Iterator[Line]:
 
 
 def _state(status: Status) -> Iterator[Line]:
-    if not status.enabled:
-        yield "yellow", "memories      switched off (`memories.enabled = false`)"
-    if status.paused_since:
-        yield "yellow", f"passes        paused since {status.paused_since} (`stillroom resume`)"
     models = {status.extract_model, status.consolidation_model}
     by = "by rules" if models == {OFFLINE} else f"{status.extract_model}, then {status.consolidation_model}"
     yield None, f"home          {status.home}; distilled {by}"
@@ -125,32 +121,42 @@ def _next(status: Status) -> Iterator[Line]:
     waiting = f"; {status.waiting_threads:,} wait" if status.waiting_threads else ""
     if status.waiting_until:
         waiting += f", the first until {moment(status.waiting_until)}"
-    yield None, f"next pass     extracts {many(status.next_threads, 'session')}{waiting}"
-    yield _consolidation(status.consolidation)
-    for each in status.passes:
-        yield ("red" if each.reason and not each.skipped else None), f"pass          {moment(each.at)}  {_pass(each)}"
+    stopped = [each for each in status.obstacles if each.kind in ("switched_off", "paused")]
+    for each in stopped:
+        yield "yellow", f"next pass     does nothing: {each.told} (`{each.remedy}`){waiting}"
+    if not stopped:
+        yield None, f"next pass     extracts {many(status.next_threads, 'session')}{waiting}"
+        yield from _consolidation(status)
+    for each in status.obstacles:
+        if each not in stopped:
+            yield "yellow", f"              but {each.told} (`{each.remedy}`)"
+    for line in status.passes:
+        yield ("red" if line.reason and not line.skipped else None), f"pass          {moment(line.at)}  {_pass(line)}"
 
 
-def _consolidation(found: Consolidation) -> Line:
-    until = f" until {moment(found.until)}" if found.until else ""
+def _consolidation(status: Status) -> Iterator[Line]:
+    found = status.consolidation
+    until = moment(found.until)
     match found.state:
+        case "never" if status.worth.outputs or status.next_threads:
+            yield None, "              and consolidates for the first time, if there is something to remember"
         case "never":
-            return None, "              and consolidates for the first time"
+            yield None, "              and has nothing to consolidate"
         case "running":
-            return None, f"              a consolidation is running, lease{until}"
+            yield None, f"              a consolidation is running, lease until {until}"
         case "failed":
-            return (
-                "red",
-                f"              the last consolidation failed: {found.last_error}; tried again after{until[6:]}",
+            again = (
+                f"tried again after {until}, or with `stillroom run --retry`" if found.until else "it is tried again"
             )
+            yield "red", f"              the last consolidation failed: {found.last_error}; {again}"
         case "held":
-            return "yellow", "              no consolidation: a result waits for you (`stillroom review`)"
+            yield "yellow", "              no consolidation: a result waits for you (`stillroom review`)"
         case "resting":
-            return None, f"              no consolidation{until}: the last one is less than six hours ago"
+            yield None, f"              no consolidation until {until}: the last one is less than six hours ago"
         case "due":
-            return None, "              and consolidates"
+            yield None, "              and consolidates"
         case "up_to_date":
-            return None, "              everything extracted so far is consolidated"
+            yield None, "              everything extracted so far is consolidated"
 
 
 def _pass(line: PassLine) -> str:
@@ -159,6 +165,8 @@ def _pass(line: PassLine) -> str:
     failed = f", {line.failed:,} failed" if line.failed else ""
     told = f"{line.with_output:,} extracted, {line.no_output:,} without output{failed}"
     ended = f"; consolidation: {line.consolidation.replace('_', ' ')}" if line.consolidation else ""
+    if line.consolidation == "skipped" and line.consolidation_status:
+        ended += f" ({line.consolidation_status.removeprefix('skipped_').replace('_', ' ')})"
     return f"{told}{ended}" + (f": {line.reason}" if line.reason else "")
 
 

@@ -13,6 +13,7 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.insight.facts import Facts, read_facts
+from stillroom.insight.obstacles import Obstacle, obstacles
 from stillroom.insight.told import ToldSession, told_sessions
 from stillroom.pausing import paused_since
 from stillroom.spending import Usage
@@ -62,6 +63,8 @@ class PassLine(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     #: How phase 2 ended: `consolidated`, `no_changes`, `skipped`, `failed`; None: it did not begin.
     consolidation: str | None = None
+    #: The same more closely, e.g. `skipped_cooldown`, `failed_agent`.
+    consolidation_status: str | None = None
     #: What went wrong.
     reason: str | None = None
 
@@ -110,6 +113,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     waiting_threads: int
     #: When the first that was active too recently no longer was.
     waiting_until: int | None
+    #: What keeps it from that.
+    obstacles: tuple[Obstacle, ...]
     consolidation: Consolidation
     passes: tuple[PassLine, ...]
     folder: FolderSize
@@ -132,7 +137,7 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
     question = Question(
         memories=settings.memories, stage=settings.stage_one, now_ms=clock.now_ms(), paused_since=paused
     )
-    survey = store.survey(question)
+    survey, spent = store.survey(question), store.spending()
     return Status(
         at=now,
         home=str(settings.home),
@@ -148,6 +153,7 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         next_threads=_count(survey.counts, "next"),
         waiting_threads=_count(survey.counts, "waiting"),
         waiting_until=survey.waiting_until,
+        obstacles=obstacles(settings, store, clock, paused_since=paused, spent=spent),
         consolidation=_consolidation(store.consolidation_job(), settings, now),
         passes=tuple(_pass(record) for record in store.last_passes(PASSES_SHOWN)),
         folder=measure(settings.root),
@@ -155,7 +161,7 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         facts=read_facts(settings.home),
         told=told_sessions(settings.home, limit=SESSIONS_SHOWN),
         spent_today=_spent(store.spending(since=now - now % _DAY_SECONDS)),
-        spent=_spent(store.spending()),
+        spent=_spent(spent),
         reads=tuple(store.read_totals()),
         unknown=tuple(store.unknown_totals()),
         unknown_fields=tuple(store.unknown_fields()),
@@ -230,6 +236,7 @@ class _Extracted(msgspec.Struct):
 
 class _Ended(msgspec.Struct):
     outcome: str | None = None
+    status: str | None = None
     reason: str | None = None
 
 
@@ -255,6 +262,7 @@ def _pass(record: PassRecord) -> PassLine:
         no_output=extracted.no_output,
         failed=extracted.failed,
         consolidation=ended.outcome,
+        consolidation_status=ended.status,
         reason=stopped.reason or ended.reason or report.detail or None,
     )
 
