@@ -120,8 +120,10 @@ def ingest_file(
                     case Found(thread, _):
                         outcome = _ingest(settings, thread, place, cwd, on_progress)
                         threads.append(outcome) if isinstance(outcome, Ingested) else refused.append(outcome)
-                    case Broken(_, reason):
-                        refused.append(Refused(thread_id=None, reason=reason))
+                    case Broken(file, reason):
+                        refused.append(
+                            Refused(thread_id=None, reason=reason if file in reason else f"`{file}`: {reason}")
+                        )
                     case Unchanged():
                         pass  # only what is known can be unchanged, and nothing is
                     case _:

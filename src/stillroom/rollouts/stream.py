@@ -205,4 +205,5 @@ class ItemStream(Generic[D_co]):
         except OSError as error:
             raise RolloutError(f"`{self._path}` can't be read: {error.strerror}") from error
         if not some:
-            raise EmptyRollout(f"`{self._path}` holds no line")
+            why = "breaks off before its first record is whole" if self.stats.torn else "holds no line"
+            raise EmptyRollout(f"`{self._path}` {why}")

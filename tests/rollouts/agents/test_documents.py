@@ -14,8 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
-from stillroom.errors import RolloutError
+from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.agents.documents import TORN, all_fields, elements, fields, lines
+from stillroom.rollouts.found import Broken
+from stillroom.rollouts.readers import reader_of
 from stillroom.rollouts.stats import ReadStats
 
 LIMIT = 8 * 1024 * 1024
@@ -145,3 +147,29 @@ def test_a_document_of_200_mb_takes_little_memory(tmp_path: Path):
     read, peak_mb = map(int, done.stdout.split())
     assert read == 29_001
     assert peak_mb < 100
+
+
+@pytest.mark.parametrize(
+    "agent", ["atif", "chat-messages", "continue", "inspect-ai", "langchain", "pydantic-ai", "swe-agent"]
+)
+@pytest.mark.parametrize("text", ['{"messages":[{"role":"us', '{"messages":[', '{"a":1'])
+def test_of_a_document_that_is_cut_it_is_said_that_it_is(agent: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "cut.json"
+    path.write_text(text, encoding="utf-8")
+    (broken,) = reader_of(agent).discover(path, {}, max_line_bytes=1 << 20)
+    assert isinstance(broken, Broken)
+    assert "breaks off" in broken.reason
+    path.write_text('{"a":1}', encoding="utf-8")
+    (whole,) = reader_of(agent).discover(path, {}, max_line_bytes=1 << 20)
+    assert isinstance(whole, Broken)
+    assert "breaks off" not in whole.reason
+
+
+def test_of_a_session_whose_document_is_cut_it_is_said_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "cut.messages.json"
+    path.write_text('{"messages":[{"role":"us', encoding="utf-8")
+    with (
+        reader_of("cline").open_items(path, max_line_bytes=1 << 20) as items,
+        pytest.raises(EmptyRollout, match="breaks off before its first record is whole"),
+    ):
+        list(items)

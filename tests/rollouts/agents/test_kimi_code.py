@@ -80,6 +80,7 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
             record("permission.record_approval_result", 16, result={"decision": "rejected", "feedback": "Not so."}),
             record("turn.cancel", 17, target="active", reason="user_cancelled"),
             record("context.telepathy", 18),
+            typed(19, "/compact keep the plan"),
             typed(2, "Fix it."),
         ),
     )
@@ -88,7 +89,12 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
     assert said[4:6] == [("assistant", "Done."), ("user", "Not so.")]
     assert [who for who, _ in said[6:]] == ["harness"]
     assert stats.unknown == {"origin/ghost": 1, "context.telepathy": 1}
-    assert stats.dropped == {"written by the client": 3, "compaction summary": 2, "seen before": 1}
+    assert stats.dropped == {
+        "written by the client": 3,
+        "compaction summary": 2,
+        "seen before": 1,
+        "command to the client": 1,
+    }
 
 
 def test_prompts_that_were_undone_are_marked(tmp_path: Path):

@@ -70,6 +70,7 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
             entry(8, message={"role": "compactionSummary", "summary": "The user wants tabs."}),
             entry(9, "telepathy"),
             entry(10, message={"role": "ghost"}),
+            user(11, "/compact"),
             user(2, "Fix it."),
         ),
     )
@@ -80,7 +81,12 @@ def test_only_what_was_typed_is_the_users_word(tmp_path: Path):
     ]
     assert [who for who, _ in said[3:]] == ["harness"]
     assert stats.unknown == {"telepathy": 1, "message/ghost": 1}
-    assert stats.dropped == {"written by the client": 2, "compaction summary": 3, "seen before": 1}
+    assert stats.dropped == {
+        "written by the client": 2,
+        "compaction summary": 3,
+        "seen before": 1,
+        "command to the client": 1,
+    }
 
 
 def test_prompts_of_a_branch_that_was_left_are_marked(tmp_path: Path):

@@ -6,6 +6,7 @@ are, and whoever decodes an element finds out whether it is JSON. A name that st
 
 from __future__ import annotations
 
+import pathlib
 import re
 import sys
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
@@ -18,7 +19,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.made import UNREADABLE
-from stillroom.rollouts.lines import BOM, read_lines
+from stillroom.rollouts.lines import BOM, open_stored, read_lines
 from stillroom.rollouts.stats import ReadStats
 
 Path = tuple[str | int, ...]
@@ -164,6 +165,24 @@ def _fields(
                     yield name, msgspec.Raw(value)
     except (_BrokenOffError, RolloutError):
         pass
+
+
+def cut(path: pathlib.Path, *, reading: Reading = READING) -> str:
+    """What to say behind the reason why a document can't be used: that it is not whole, if that is soon seen.
+
+    Raises `OSError` or `RolloutError`.
+    """
+    if path.stat().st_size > reading.head_bytes:  # of the many of a folder each would be read whole in every pass
+        return ""
+    with open_stored(path, reading=reading) as file:
+        text = _Text(file, reading.chunk_bytes)
+        try:
+            if text.token() in (_OPEN, _OPEN_LIST):
+                for _ in text.value():
+                    pass
+        except _BrokenOffError:
+            return ", as far as it goes: it breaks off"
+    return ""
 
 
 class _Text:

@@ -44,7 +44,8 @@ def scan_lists(
     def looked(file: File) -> Discovery:
         if (found := look(file)) is None:
             strangers.add(str(file.path))
-            return Broken(str(file.path), f"`{file.path}` can't be used: it holds {lacking}")
+            why = lacking + (documents.cut(file.path) if root == file.path else "")
+            return Broken(str(file.path), f"`{file.path}` can't be used: it holds {why}")
         return found
 
     for discovery in scan(list_files(root), known, looked):

@@ -19,7 +19,7 @@ from stillroom.rollouts.agents.made import (
     stopped_by_user,
     taken_back,
 )
-from stillroom.rollouts.agents.scaffolding import finding_of, is_notification, without_blocks
+from stillroom.rollouts.agents.scaffolding import finding_of, is_notification, steers_client, without_blocks
 from stillroom.rollouts.agents.tools import is_shell, read_call, read_result
 
 _SUMMARIES = frozenset({"branchSummary", "compactionSummary"})
@@ -102,6 +102,8 @@ class MessageDecoder(LineDecoder):
             yield from map(said_by_agent, filter(None, [finding_of(joined)]))
         elif not words:
             self.stats.drop("nothing said")
+        elif steers_client(joined):
+            self.stats.drop("command to the client")
         elif of_agent:
             yield said_by_agent(joined)
         elif superseded:

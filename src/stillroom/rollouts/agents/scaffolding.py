@@ -24,12 +24,24 @@ _NOBODYS = (
 )
 # A text with more kinds of openings that never close was made to be slow.
 _MAX_UNCLOSED = 20
+_COMMAND = re.compile(r"\s*/([a-z][a-z-]{0,30})(?:\s|\Z)")
+# Of pi, Kimi Code, and those that come after them.
+_STEERING_NAMES = """
+    add-dir changelog clear clone compact config copy debug editor exit export feedback fork help hotkeys import login
+    logout mcp model name new permissions quit reload rename resume scoped-models session sessions settings setup share
+    skills status theme thinking title tree undo usage version yolo
+"""
+_STEERING = frozenset(_STEERING_NAMES.split())
+_STEERING_WORDS = 4
 _NOTIFICATION = "<task-notification>"
 _FINDING = re.compile(r"<(result|summary)>")
 
 
 def without_blocks(text: str, tags: str) -> str:
-    """`text` without the blocks `<tag …>…</tag>` whose tag matches the pattern `tags`; one that never ends stays."""
+    """`text` without the blocks `<tag …>…</tag>` whose tag matches the pattern `tags`; one that never ends stays.
+
+    Words that only a block parted stay apart.
+    """
     kept: list[str] = []
     end = 0
     unclosed: set[str] = set()
@@ -43,7 +55,28 @@ def without_blocks(text: str, tags: str) -> str:
             continue
         kept.append(text[end : opening.start()])
         end = found + len(closing)
-    return "".join(kept) + text[end:] if end else text
+    return _joined([*kept, text[end:]]) if end else text
+
+
+def _joined(pieces: list[str]) -> str:
+    joined: list[str] = []
+    for piece in filter(None, pieces):
+        if joined and not (joined[-1][-1].isspace() or piece[0].isspace()):
+            joined.append("\n")
+        joined.append(piece)
+    return "".join(joined)
+
+
+def steers_client(text: str) -> bool:
+    """Whether a prompt is a command to the client, as `/compact` or `/model fast`, which asks for no work.
+
+    Only of names that clients have, as a prompt may begin with a path or a command of the person's own; and with no
+    more than a few words behind it, but for what a compaction is to keep.
+    """
+    command = _COMMAND.match(text)
+    if command is None or command[1] not in _STEERING:
+        return False
+    return command[1] == "compact" or len(text.split()) <= _STEERING_WORDS
 
 
 def is_notification(text: str) -> bool:

@@ -178,7 +178,8 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Iterator[Discove
     place = _Place(file.path)
     traits = _traits(place, reading)
     if not text_of(traits.schema_version).startswith("ATIF-"):
-        raise RolloutError(f"`{file.path}` can't be used: it is no trajectory in ATIF")
+        cut = documents.cut(file.path, reading=reading)
+        raise RolloutError(f"`{file.path}` can't be used: it is no trajectory in ATIF{cut}")
     with _stream(
         place, traits, max_line_bytes=max_line_bytes, stop_after_bytes=reading.long_head_bytes, reading=reading
     ) as items:

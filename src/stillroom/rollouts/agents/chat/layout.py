@@ -63,7 +63,8 @@ def layout_of(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
                 return Layout("rows" if in_lines else "document", (name,))
         if in_lines and is_message(head.partition(b"\n")[0]):
             return Layout("lines", ())
-    raise RolloutError(f"`{path}` can't be used: no messages were found in it")
+    cut = documents.cut(path, reading=reading)
+    raise RolloutError(f"`{path}` can't be used: no messages were found in it{cut}")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from stillroom.rollouts.agents.continue_dev.sessions import (
     read_session,
 )
 from stillroom.rollouts.agents.decoder import text_of
-from stillroom.rollouts.agents.documents import lines
+from stillroom.rollouts.agents.documents import cut, lines
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
@@ -99,7 +99,8 @@ def _look(file: File, began: Callable[[Path], dict[str, int]], max_line_bytes: i
     session = read_session(path, reading=reading)
     session_id = text_of(session.session_id)
     if _ID.fullmatch(session_id) is None:
-        raise RolloutError(f"`{path}` can't be used: it does not say which session it is")
+        whole = cut(path, reading=reading)
+        raise RolloutError(f"`{path}` can't be used: it does not say which session it is{whole}")
     with _open(path, session, frozenset(), max_line_bytes, reading.long_head_bytes, reading) as items:
         preview = preview_of(items, reading=reading)
     modified = file.mtime_ns // 1_000_000

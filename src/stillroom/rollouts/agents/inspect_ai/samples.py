@@ -149,7 +149,8 @@ def read_evaluation(path: Path, *, reading: Reading = READING) -> Evaluation:
     try:
         return msgspec.json.decode(found["eval"], type=Evaluation)
     except (KeyError, *UNREADABLE) as error:
-        raise RolloutError(f"`{path}` can't be used: it is no log of an evaluation") from error
+        cut = "" if path.suffix == ".eval" else documents.cut(path, reading=reading)
+        raise RolloutError(f"`{path}` can't be used: it is no log of an evaluation{cut}") from error
 
 
 class Member(NamedTuple):

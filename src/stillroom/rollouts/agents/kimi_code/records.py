@@ -40,7 +40,7 @@ from stillroom.rollouts.agents.made import (
     stopped_by_user,
     taken_back,
 )
-from stillroom.rollouts.agents.scaffolding import without_blocks
+from stillroom.rollouts.agents.scaffolding import steers_client, without_blocks
 from stillroom.rollouts.agents.tools import calls_shell, read_call, read_result
 from stillroom.rollouts.stats import ReadStats
 
@@ -143,6 +143,9 @@ class Records(LineDecoder):
         joined = "\n".join(words_of(message))
         if origin is not None and kind in _SKILLS:
             joined = command_of(origin)
+        elif steers_client(joined):
+            self.stats.drop("command to the client")
+            return
         if is_prompt(origin) or (self._of_agent and kind == "system_trigger"):
             yield from self._prompt(joined, hash(key_of(message, line)) in self._superseded)
         elif kind in _TASKS:

@@ -132,7 +132,8 @@ def _run(path: Path, reading: Reading) -> _Run:
             reading=reading,
         )
     if not found.keys() & {"info", "trajectory_format"}:
-        raise RolloutError(f"`{path}` can't be used: it is no trajectory of SWE-agent")
+        cut = documents.cut(path, reading=reading)
+        raise RolloutError(f"`{path}` can't be used: it is no trajectory of SWE-agent{cut}")
     try:
         info = msgspec.json.decode(found.get("info", b"{}"), type=_Info)
     except UNREADABLE:
