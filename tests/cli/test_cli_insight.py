@@ -41,10 +41,10 @@ def test_in_an_empty_home_no_line_can_be_explained(environment: dict[str, str], 
 def test_after_a_pass_a_line_leads_to_the_words_of_the_person(environment: dict[str, str]) -> None:
     assert stillroom("run", "--backfill", "--now", NOW, env=environment).returncode == 0
     done = stillroom("why", "only the failures", env=environment)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "by rules, without a model, release " in done.stderr
-    assert "01a2273c-0036-7133-90f0-7698c74b216a  codex, in /home/dev/work/ledgerkit" in done.stderr
-    assert "(word for word): Good. In future always run the tests with -q" in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "by rules, without a model, release " in done.stdout
+    assert "01a2273c-0036-7133-90f0-7698c74b216a  codex, in /home/dev/work/ledgerkit" in done.stdout
+    assert "(word for word): Good. In future always run the tests with -q" in done.stdout
     answer = json.loads(stillroom("why", "only the failures", "--json", env=environment).stdout)
     line = answer["lines"][0]
     assert (line["origin"]["engine"], line["support"]) == ("offline", "quoted")
@@ -53,12 +53,12 @@ def test_after_a_pass_a_line_leads_to_the_words_of_the_person(environment: dict[
 
 def test_coverage_of_real_sessions_is_told_in_shares(environment: dict[str, str], tmp_path: Path) -> None:
     empty = stillroom("coverage", env=environment)
-    assert (empty.returncode, empty.stdout) == (0, "")
-    assert "none" in empty.stderr
+    assert (empty.returncode, empty.stderr) == (0, "")
+    assert "none" in empty.stdout
     assert not (tmp_path / ".stillroom").exists()
     assert stillroom("run", "--backfill", "--now", NOW, env=environment).returncode == 0
     done = stillroom("coverage", "--days", "3650", env=environment)
     assert done.returncode == 0
-    assert "failures    3 of 3 (100%)" in done.stderr
+    assert "failures    3 of 3 (100%)" in done.stdout
     coverage = json.loads(stillroom("coverage", "--days", "3650", "--json", env=environment).stdout)
     assert coverage["amounts"]["files"] == {"total": 4, "extracted": 4, "folder": 4}

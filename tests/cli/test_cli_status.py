@@ -33,9 +33,9 @@ def stillroom(*words: str, env: dict[str, str]) -> subprocess.CompletedProcess[s
 
 def test_in_an_empty_home_there_is_nothing_and_it_stays_so(environment: dict[str, str], tmp_path: Path) -> None:
     done = stillroom("status", env=environment)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "none known yet" in done.stderr
-    assert "\x1b[" not in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "none known yet" in done.stdout
+    assert "\x1b[" not in done.stdout
     assert not (tmp_path / ".stillroom").exists()
     unknown = stillroom("explain", "01a2", env=environment)
     assert unknown.returncode == 1
@@ -49,16 +49,16 @@ def test_after_a_pass_it_is_told_what_became_of_each_session_and_why(environment
     assert stillroom("run", "--backfill", "--now", NOW, env=environment).returncode == 0
     done = stillroom("status", env=environment)
     assert done.returncode == 0
-    assert "codex         6 sessions" in done.stderr
-    assert "unknown field `response_item.payload:message.mood` in records of 1 session" in " ".join(done.stderr.split())
-    assert "rests on 3 of 3 extracted sessions; not cited yet" in done.stderr
+    assert "codex         6 sessions" in done.stdout
+    assert "unknown field `response_item.payload:message.mood` in records of 1 session" in " ".join(done.stdout.split())
+    assert "rests on 3 of 3 extracted sessions; not cited yet" in done.stdout
     status = json.loads(stillroom("status", "--json", env=environment).stdout)
     assert status["agents"][0]["states"] == {"extracted": 3, "no_output": 3}
     assert status["passes"][0]["consolidation"] == "consolidated"
     assert status["consolidation"]["state"] == "up_to_date"
     explained = stillroom("explain", "01a2273c-0036", env=environment)
     assert explained.returncode == 0
-    (line,) = [line for line in explained.stderr.splitlines() if "<- decides" in line]
+    (line,) = [line for line in explained.stdout.splitlines() if "<- decides" in line]
     assert line.split()[:2] == ["done", "watermark"]
     rulings = json.loads(stillroom("explain", "01a2273c-0036", "--json", env=environment).stdout)
     assert [each["verdict"] for each in rulings["selection"]] == ["passes"] * 6

@@ -105,8 +105,10 @@ def test_a_session_is_switched_off_for_itself_and_comes_back(home: Path, capsys:
 
 
 def test_on_an_empty_home_each_says_so_and_creates_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["log"], ["diff"], ["memories"], ["resume"]):
+    for words in (["log"], ["diff"], ["memories"], ["resume"], ["undo"], ["redo"]):
         assert run_command(words) == 0
         assert capsys.readouterr().err
+        assert run_command([*words, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)
     assert not (home / ".stillroom").exists()
     assert run_command(["memories", "--on", "--off"]) == 2

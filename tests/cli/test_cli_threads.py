@@ -72,7 +72,7 @@ def test_a_session_in_many_files_or_rows_has_no_size(
     assert run_command(["threads", "--no-scan"]) == 0
     assert " - tokens  Fix sign bug in add" in capsys.readouterr().out
     assert run_command(["status"]) == 0
-    assert "opencode      3 sessions: " in capsys.readouterr().err
+    assert "opencode      3 sessions: " in capsys.readouterr().out
 
 
 def test_the_list_is_narrowed_by_agent_folder_and_number(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,4 +146,4 @@ def test_a_session_without_a_folder_is_explained_as_such(home: Path, capsys: pyt
     sample_rollout(home / "codex", number=0, started_at_ms=STARTED_MS, cwd="")
     assert run_command(["threads"]) == 0
     assert run_command(["explain", "01900000"]) == 0
-    assert "it does not say in which folder it ran" in capsys.readouterr().err
+    assert "it does not say in which folder it ran" in capsys.readouterr().out

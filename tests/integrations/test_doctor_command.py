@@ -49,9 +49,9 @@ def outside(home: Path) -> dict[str, bytes]:
 def test_a_new_user_s_machine_is_well_and_stays_untouched(environment: dict[str, str], tmp_path: Path) -> None:
     before = outside(tmp_path)
     done = stillroom("doctor", "--fix", env=environment)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "nothing is wrong" in done.stderr
-    assert "stillroom init --agent codex" in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nothing is wrong" in done.stdout
+    assert "stillroom init --agent codex" in done.stdout
     assert not (tmp_path / ".stillroom").exists()
     assert stillroom("run", "--backfill", env=environment).returncode == 0
     started = time.monotonic()

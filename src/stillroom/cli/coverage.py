@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from stillroom.cli.output import console, many, plain, print_json, size
+from stillroom.cli.output import many, print_answer, print_json, size
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.rulings import moment
 from stillroom.clock import SystemClock
@@ -64,9 +64,7 @@ def coverage_command(
     if json:
         print_json(coverage)
         return 0
-    out = console()
-    for style, line in _lines(coverage):
-        out.print(plain(line), style=style, markup=False)
+    print_answer(_lines(coverage))
     return 0
 
 

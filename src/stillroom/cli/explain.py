@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from stillroom.cli.output import print_json, print_lines
+from stillroom.cli.output import print_answer, print_json
 from stillroom.cli.rulings import remedy, why
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import Settings, load_settings
@@ -75,7 +75,7 @@ def explain_command(
     if json:
         print_json(explanation)
         return 0
-    print_lines(_lines(explanation))
+    print_answer(_lines(explanation))
     return 0
 
 

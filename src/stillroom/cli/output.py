@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO
 
 import msgspec
@@ -29,12 +30,20 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-def print_lines(lines: Iterable[tuple[str | None, str]]) -> None:
-    """Lines for people, each in the style ahead of it where there are colours."""
-    if not sys.stderr.isatty() and not os.environ.get("FORCE_COLOR"):
-        sys.stderr.writelines(f"{plain(line)}\n" for _, line in lines)
+def print_answer(lines: Iterable[tuple[str | None, str]]) -> None:
+    """What a person asked for, on stdout: it may be paged, searched and kept."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # as stderr does: no name must fail in a terminal that can't show it
+    print_lines(lines, to=sys.stdout)
+
+
+def print_lines(lines: Iterable[tuple[str | None, str]], *, to: TextIO | None = None) -> None:
+    """Lines for people, on stderr by default, each in the style ahead of it where there are colours."""
+    to = to or sys.stderr
+    if not to.isatty() and not os.environ.get("FORCE_COLOR"):
+        to.writelines(f"{plain(line)}\n" for _, line in lines)
         return
-    out = console()
+    out = console(to)
     for style, line in lines:
         out.print(plain(line), style=style, markup=False, emoji=False)
 

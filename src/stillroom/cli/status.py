@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from stillroom.cli.output import many, print_json, print_lines, size
+from stillroom.cli.output import many, print_answer, print_json, size
 from stillroom.cli.rulings import moment, why
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
@@ -79,7 +79,7 @@ def status_command(
     if json:
         print_json(status)
         return 0
-    print_lines(_lines(status))
+    print_answer(_lines(status))
     return 0
 
 

@@ -24,7 +24,8 @@ _SHOWN = 12
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    preview: UndoPreview
+    #: None: there is no memory yet.
+    preview: UndoPreview | None
     done: Undone | None
 
 
@@ -73,7 +74,10 @@ def undo_command(
     """
     settings = load_settings(home=home, root=root).impatient
     if not settings.database.is_file():
-        console().print("there is no memory yet", style="yellow")
+        if json:
+            print_json(_Answer(None, None))
+        else:
+            console().print("there is no memory yet", style="yellow")
         return 0
     clock = SystemClock()
     with store_alone(settings, clock) as store:

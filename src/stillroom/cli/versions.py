@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.config import load_settings
-from stillroom.undoing.versions import Version, change_of, change_since, open_history, resolve, versions
+from stillroom.undoing.versions import Difference, Version, change_of, change_since, open_history, resolve, versions
 
 _COMMIT_CHARS = 10
 _LISTED = 20
@@ -99,7 +99,10 @@ def diff_command(
     """
     settings = load_settings(home=home, root=root)
     if not settings.history.exists():
-        console().print("there is no memory yet", style="yellow")
+        if json:
+            print_json(Difference(before=None, after=None, diff=""))
+        else:
+            console().print("there is no memory yet", style="yellow")
         return 0
     history = open_history(settings)
     commit = resolve(history, version)

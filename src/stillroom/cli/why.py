@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from stillroom.cli.output import many, print_json, print_lines
+from stillroom.cli.output import many, print_answer, print_json
 from stillroom.cli.rulings import moment
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
@@ -65,7 +65,7 @@ def why_command(
     if json:
         print_json(answer)
         return 0
-    print_lines(_lines(answer))
+    print_answer(_lines(answer))
     return 0
 
 

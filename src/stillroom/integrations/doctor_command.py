@@ -69,7 +69,7 @@ def doctor_command(
 
 
 def _tell(report: Report) -> None:
-    out = Console(stderr=True, highlight=False, soft_wrap=True)
+    out = Console(highlight=False, soft_wrap=True)
     for each in report.findings:
         mark, style = _MARKS[each.severity]
         out.print(f"{mark:<6}", style=style, end="", markup=False)
