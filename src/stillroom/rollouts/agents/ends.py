@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -11,6 +12,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE, LineDecoder
+from stillroom.rollouts.agents.scan import File
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import first_words
@@ -18,6 +20,33 @@ from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream
 
 T = TypeVar("T")
+
+
+class Span(NamedTuple):
+    """When a session began and went on, in milliseconds."""
+
+    began: int
+    went_on: int
+
+
+@dataclass(slots=True)
+class Times:
+    """What the lines at both ends tell of a session's times, and, of one client or another, of more."""
+
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+    def saw(self, time_ms: int | None) -> None:
+        """The time of the next line, if it has one."""
+        if time_ms is not None:
+            self.first_ms = self.first_ms or time_ms
+            self.last_ms = max(self.last_ms or time_ms, time_ms)
+
+    def span(self, file: File, *, began_ms: int | None = None) -> Span:
+        """The session's times, as far as none are told those of its file. `began_ms`: it is known from elsewhere."""
+        changed = file.mtime_ns // 1_000_000
+        began = began_ms or self.first_ms or changed
+        return Span(began, max(self.last_ms or changed, began))
 
 
 def read_small(path: Path, *, max_bytes: int = 64 * 1024) -> bytes:

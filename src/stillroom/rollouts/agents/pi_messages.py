@@ -8,18 +8,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stillroom.rollouts.agents.decoder import LineDecoder, number_of, text_of
+from stillroom.rollouts.agents.decoder import number_of, text_of
 from stillroom.rollouts.agents.made import (
     Made,
     output,
     run_by_user,
     said_by_agent,
     said_by_assistant,
-    said_by_user,
     stopped_by_user,
-    taken_back,
 )
 from stillroom.rollouts.agents.scaffolding import finding_of, is_notification, steers_client, without_blocks
+from stillroom.rollouts.agents.talk import TalkDecoder
 from stillroom.rollouts.agents.tools import is_shell, read_call, read_result
 
 _SUMMARIES = frozenset({"branchSummary", "compactionSummary"})
@@ -59,23 +58,21 @@ class Shell(NamedTuple):
     exit_code: int | None
 
 
-class MessageDecoder(LineDecoder):
+class MessageDecoder(TalkDecoder):
     """Decodes lines that hold such messages. A client says what it puts around a prompt and around an output."""
 
     #: The pattern of the tags that the client puts into prompts.
     scaffolding: str
-    #: Where the session works, once that is known.
-    cwd: str | None = None
 
     @abstractmethod
     def shell(self, text: str, *, failed: bool) -> Shell:
         """A command's output without the client's words, and its exit code as far as these tell."""
 
-    def of_message(self, message: Message, *, of_agent: bool, superseded: bool) -> Iterator[Made]:
-        """The items of a message; `of_agent` if another agent wrote what else the user would have."""
+    def of_message(self, message: Message, key: str) -> Iterator[Made]:
+        """The items of a message, whose record has this key."""
         match text_of(message.role):
             case "user":
-                yield from self._user(message, of_agent=of_agent, superseded=superseded)
+                yield from self._user(message, key)
             case "assistant":
                 yield from self._answer(message)
             case "toolResult":
@@ -94,7 +91,7 @@ class MessageDecoder(LineDecoder):
         texts = (without_blocks(text, self.scaffolding) for text in texts_of(message))
         return [text for text in texts if text.strip()]
 
-    def _user(self, message: Message, *, of_agent: bool, superseded: bool) -> Iterator[Made]:
+    def _user(self, message: Message, key: str) -> Iterator[Made]:
         self.stats.images += sum(block.type == "image" for block in _blocks(message))
         words = self.words(message)
         joined = "\n".join(words)
@@ -104,13 +101,8 @@ class MessageDecoder(LineDecoder):
             self.stats.drop("nothing said")
         elif steers_client(joined):
             self.stats.drop("command to the client")
-        elif of_agent:
-            yield said_by_agent(joined)
-        elif superseded:
-            self.stats.superseded += 1
-            yield taken_back(*words)
         else:
-            yield said_by_user(*words)
+            yield from self.prompt(key, *words)
 
     def _answer(self, message: Message) -> Iterator[Made]:
         if isinstance(message.content, str):

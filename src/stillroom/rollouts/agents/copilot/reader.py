@@ -14,7 +14,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.copilot.records import Records
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import lines_with, read_head, read_small, read_tail
+from stillroom.rollouts.agents.ends import Times, lines_with, read_head, read_small, read_tail
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Discovery, Found
@@ -60,7 +60,7 @@ _TELLING = (b'"session.start"', b'"session.resume"', b'"system.message"')
 
 
 @dataclass(slots=True)
-class _Traits:
+class _Traits(Times):
     """What the events at both ends tell."""
 
     session_id: str = ""
@@ -71,8 +71,6 @@ class _Traits:
     #: Whether a turn with and a turn without a person were seen.
     typed: bool = False
     scripted: bool = False
-    first_ms: int | None = None
-    last_ms: int | None = None
 
     def learn(self, line: bytes) -> None:
         try:
@@ -80,9 +78,7 @@ class _Traits:
         except UNREADABLE:
             return
         data = told.data
-        if (time := time_of(told.timestamp)) is not None:
-            self.first_ms = self.first_ms or time
-            self.last_ms = time
+        self.saw(time_of(told.timestamp))
         if told.type == "session.start":
             self.session_id = self.session_id or text_of(data.session_id)
         if told.type in ("session.start", "session.resume"):
@@ -128,15 +124,15 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     offset = read_tail(path, traits.learn, size=file.size, telling=_TELLING, reading=reading)
     if _ID.fullmatch(traits.session_id) is None:
         raise RolloutError(f"`{path}` can't be used: it has no `session.start` event")
-    created = traits.first_ms or file.mtime_ns // 1_000_000
+    span = traits.span(file)
     thread = Thread(
         thread_id=traits.session_id,
         agent=AGENT,
         rollout_path=str(path),
         source="exec" if traits.scripted and not traits.typed else "cli",
         cwd=traits.cwd,
-        created_at_ms=created,
-        updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
+        created_at_ms=span.began,
+        updated_at_ms=span.went_on,
         title=preview_text(_title(path), max_chars=reading.preview_chars),
         preview=preview,
         git_branch=traits.branch or None,

@@ -19,11 +19,12 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import preview_of, read_head, read_small, read_tail
+from stillroom.rollouts.agents.ends import Times, preview_of, read_head, read_small, read_tail
 from stillroom.rollouts.agents.gemini.records import Records
 from stillroom.rollouts.agents.gemini.rewinds import superseded
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
+from stillroom.rollouts.agents.talk import Past
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import preview_text
@@ -70,12 +71,10 @@ _header = msgspec.json.Decoder(_Header)
 
 
 @dataclass(slots=True)
-class _Traits:
+class _Traits(Times):
     """What the lines at both ends tell."""
 
     session_id: str = ""
-    first_ms: int | None = None
-    last_ms: int | None = None
     title: str = ""
     folders: list[str] = field(default_factory=list)
 
@@ -90,10 +89,8 @@ class _Traits:
         self.title = text_of(told.summary) or self.title
         if isinstance(told.directories, list):
             self.folders = self.folders or [folder for folder in told.directories if isinstance(folder, str)]
-        times = [time for value in (told.start_time, told.last_updated, told.timestamp) if (time := time_of(value))]
-        if times:
-            self.first_ms = self.first_ms or times[0]
-            self.last_ms = max(times)
+        for value in (told.start_time, told.last_updated, told.timestamp):
+            self.saw(time_of(value))
 
 
 def discover(
@@ -123,7 +120,7 @@ def open_items(
             ReadStats(),
             of_agent=_is_sub_agent(path),
             cwd=_root(_project_folder(path)) or None,
-            superseded=rewound,
+            past=Past(superseded=rewound),
             reading=reading,
         )
         if path.suffix == ".json":
@@ -182,7 +179,7 @@ def _look(file: File, home: Path, projects: dict[Path, Project], max_line_bytes:
     if folder not in projects:
         projects[folder] = _project(folder, home, reading)
     project = projects[folder]
-    created = traits.first_ms or file.mtime_ns // 1_000_000
+    span = traits.span(file)
     untold = path.suffix == ".json" or path.parent.name != "chats"
     source = "cli" if untold or traits.session_id in project.typed else "exec"
     thread = Thread(
@@ -191,8 +188,8 @@ def _look(file: File, home: Path, projects: dict[Path, Project], max_line_bytes:
         rollout_path=str(path),
         source='{"subagent":"other"}' if is_agent else source,
         cwd=project.cwd or next(iter(traits.folders), ""),
-        created_at_ms=created,
-        updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
+        created_at_ms=span.began,
+        updated_at_ms=span.went_on,
         title=preview_text(traits.title, max_chars=reading.preview_chars),
         preview=preview,
         parent_thread_id=path.parent.name if is_agent else None,

@@ -8,17 +8,16 @@ ids that first appear in it are the client's rewriting, as of a compression.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.decoder import LineDecoder, text_of, time_of
+from stillroom.rollouts.agents.decoder import text_of, time_of
 from stillroom.rollouts.agents.google_parts import Called, Part, Returned, read_call, read_result
-from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_assistant, said_by_user, taken_back
+from stillroom.rollouts.agents.made import Made, said_by_assistant
 from stillroom.rollouts.agents.scaffolding import without_blocks
-from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.agents.talk import TalkDecoder
 
 _NOTICES = frozenset({"info", "error", "warning"})
 _SCAFFOLDING = "session_context|hook_context|loaded_context|system-reminder"
@@ -63,23 +62,10 @@ line_of = msgspec.json.Decoder(Line).decode
 _message = msgspec.json.Decoder(Message)
 
 
-class Records(LineDecoder):
-    """Decodes the lines of one file. `superseded` are the ids of prompts that were rewound, as hashes."""
+class Records(TalkDecoder):
+    """Decodes the lines of one file. Prompts that were rewound are known by their ids."""
 
-    def __init__(
-        self,
-        stats: ReadStats,
-        *,
-        of_agent: bool = False,
-        cwd: str | None = None,
-        superseded: Set[int] = frozenset(),
-        reading: Reading = READING,
-    ) -> None:
-        super().__init__(stats, reading=reading)
-        self._of_agent = of_agent
-        self._cwd = cwd
-        self._superseded = superseded
-        self._began = False
+    _began = False
 
     def made(self, line: bytes) -> tuple[int | None, Iterable[Made]]:
         """The items of a message, or, at the beginning, of a snapshot."""
@@ -126,13 +112,7 @@ class Records(LineDecoder):
             self.stats.drop("written by the client")
             return
         self._began = True
-        if self._of_agent:
-            yield said_by_agent("\n".join(words))
-        elif hash(text_of(message.id)) in self._superseded:
-            self.stats.superseded += 1
-            yield taken_back(*words)
-        else:
-            yield said_by_user(*words)
+        yield from self.prompt(text_of(message.id), *words)
 
     def _answer(self, message: Message) -> Iterator[Made]:
         parts = parts_of(message.content)
@@ -151,7 +131,7 @@ class Records(LineDecoder):
     def _call(self, called: Called) -> Iterator[Made]:
         call_id = text_of(called.id)
         if call_id and self.is_new(f"call {call_id}"):
-            yield self.called(call_id, read_call(called, call_id=call_id, cwd=self._cwd))
+            yield self.called(call_id, read_call(called, call_id=call_id, cwd=self.cwd))
 
     def _result(self, returned: Returned, *, failed: bool) -> Iterator[Made]:
         call_id = text_of(returned.id)

@@ -9,9 +9,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of
 from stillroom.rollouts.agents.gemini.records import Line, Message, line_of, prompt_of
-from stillroom.rollouts.batches import read_batches
-from stillroom.rollouts.lines import open_stored
-from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.agents.talk import lines_of
 
 _MATTERS = (b'"user"', b'"$rewindTo"')
 _message = msgspec.json.Decoder(Message)
@@ -20,14 +18,12 @@ _message = msgspec.json.Decoder(Message)
 def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
     """The ids of the prompts that a rewind took back, as hashes. Raises `OSError` or `RolloutError`."""
     branch = _Branch(reading.remembered_records)
-    with open_stored(path, reading=reading) as file:
-        for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
-            for line in lines:
-                if any(mark in line for mark in _MATTERS):
-                    try:
-                        branch.follow(line_of(line))
-                    except UNREADABLE:
-                        continue
+    for line in lines_of(path, max_line_bytes=max_line_bytes, reading=reading):
+        if any(mark in line for mark in _MATTERS):
+            try:
+                branch.follow(line_of(line))
+            except UNREADABLE:
+                continue
     return frozenset(branch.left)
 
 

@@ -12,9 +12,7 @@ from stillroom.rollouts.agents.decoder import UNREADABLE, number_of
 from stillroom.rollouts.agents.kimi_code.messages import is_prompt
 from stillroom.rollouts.agents.kimi_code.records import key_of
 from stillroom.rollouts.agents.kimi_code.wire import appended_of, head_of
-from stillroom.rollouts.batches import read_batches
-from stillroom.rollouts.lines import open_stored
-from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.agents.talk import lines_of
 
 _MATTERS = (
     *(b'"context.append_message"', b'"context.undo"', b'"context.clear"', b'"context.apply_compaction"'),
@@ -41,14 +39,12 @@ _undo = msgspec.json.Decoder(_Undo)
 def marks_of(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> Marks:
     """Read a wire for its marks. Raises `OSError` or `RolloutError`."""
     talk = _Talk(reading.remembered_records)
-    with open_stored(path, reading=reading) as file:
-        for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
-            for line in lines:
-                if any(mark in line[:200] for mark in _MATTERS):
-                    try:
-                        talk.follow(line)
-                    except UNREADABLE:
-                        continue
+    for line in lines_of(path, max_line_bytes=max_line_bytes, reading=reading):
+        if any(mark in line[:200] for mark in _MATTERS):
+            try:
+                talk.follow(line)
+            except UNREADABLE:
+                continue
     return Marks(frozenset(talk.undone), talk.forks)
 
 

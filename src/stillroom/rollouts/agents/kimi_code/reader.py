@@ -13,12 +13,13 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE, number_of, text_of, time_of
-from stillroom.rollouts.agents.ends import read_description, read_head, read_tail
+from stillroom.rollouts.agents.ends import Times, read_description, read_head, read_tail
 from stillroom.rollouts.agents.kimi_code import predecessor
 from stillroom.rollouts.agents.kimi_code.marks import Marks, marks_of
 from stillroom.rollouts.agents.kimi_code.records import Records
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
+from stillroom.rollouts.agents.talk import Past
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.speech import preview_text
 from stillroom.rollouts.stats import ReadStats
@@ -72,13 +73,11 @@ _line = msgspec.json.Decoder(_Line)
 
 
 @dataclass(slots=True)
-class _Traits:
+class _Traits(Times):
     """What the lines at both ends tell."""
 
     some: bool = False
     cwd: str = ""
-    first_ms: int | None = None
-    last_ms: int | None = None
 
     def learn(self, line: bytes) -> None:
         try:
@@ -86,9 +85,7 @@ class _Traits:
         except UNREADABLE:
             return
         self.some = self.some or isinstance(told.type, str)
-        if (time := number_of(told.time) or number_of(told.created_at)) is not None:
-            self.first_ms = self.first_ms or time
-            self.last_ms = max(self.last_ms or time, time)
+        self.saw(number_of(told.time) or number_of(told.created_at))
         if told.environment_disclosure is not None:
             self.cwd = self.cwd or text_of(told.environment_disclosure.cwd)
 
@@ -122,7 +119,7 @@ def open_items(
         ReadStats(),
         of_agent=_place(path).agent != _MAIN,
         cwd=text_of(state.cwd) or None,
-        superseded=marks.undone,
+        past=Past(superseded=marks.undone),
         forks=marks.forks if _origin_is_there(path, state) else 0,
         reading=reading,
     )
@@ -161,8 +158,7 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     if not traits.some:
         raise RolloutError(f"`{path}` can't be used: it has no complete record")
     agent = state.agents.get(agent_id) or _Agent()
-    created = _time(state.created_at) if not is_agent else None
-    created = created or traits.first_ms or file.mtime_ns // 1_000_000
+    span = traits.span(file, began_ms=None if is_agent else _time(state.created_at))
     parent = text_of(agent.parent_agent_id) or _MAIN
     kind = {"subagent": text_of(agent.labels.profile_name if agent.labels is not None else None) or "other"}
     thread = Thread(
@@ -171,8 +167,8 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
         rollout_path=str(path),
         source=msgspec.json.encode(kind).decode() if is_agent else "cli",
         cwd=text_of(state.cwd) or traits.cwd,
-        created_at_ms=created,
-        updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
+        created_at_ms=span.began,
+        updated_at_ms=span.went_on,
         title="" if is_agent else preview_text(text_of(state.title), max_chars=reading.preview_chars),
         preview=preview,
         archived=state.archived is True,

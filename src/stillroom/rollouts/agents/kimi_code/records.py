@@ -6,11 +6,11 @@ The wire tells everything twice: as what was put into the context (`context.…`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.decoder import LineDecoder, number_of, text_of
+from stillroom.rollouts.agents.decoder import number_of, text_of
 from stillroom.rollouts.agents.kimi_code.messages import (
     Call,
     Message,
@@ -38,9 +38,9 @@ from stillroom.rollouts.agents.made import (
     said_by_assistant,
     said_by_user,
     stopped_by_user,
-    taken_back,
 )
 from stillroom.rollouts.agents.scaffolding import steers_client, without_blocks
+from stillroom.rollouts.agents.talk import NOTHING, Past, TalkDecoder
 from stillroom.rollouts.agents.tools import calls_shell, read_call, read_result
 from stillroom.rollouts.stats import ReadStats
 
@@ -63,8 +63,8 @@ _MATTER = ("permission.record_approval_result", "turn.cancel")
 _START = re.compile(rb'\{"type": ?"([\w.]{1,80})"')
 
 
-class Records(LineDecoder):
-    """Decodes the lines of one agent's wire. `superseded` are the keys of prompts that were undone, as hashes; what
+class Records(TalkDecoder):
+    """Decodes the lines of one agent's wire. Prompts that were undone are known by the keys of their messages; what
     stands ahead of the last of `forks` marks is another session's."""
 
     def __init__(
@@ -73,14 +73,11 @@ class Records(LineDecoder):
         *,
         of_agent: bool = False,
         cwd: str | None = None,
-        superseded: Set[int] = frozenset(),
+        past: Past = NOTHING,
         forks: int = 0,
         reading: Reading = READING,
     ) -> None:
-        super().__init__(stats, reading=reading)
-        self._of_agent = of_agent
-        self._cwd = cwd
-        self._superseded = superseded
+        super().__init__(stats, of_agent=of_agent, cwd=cwd, past=past, reading=reading)
         self._forks = forks
         self._command = ""
 
@@ -146,8 +143,11 @@ class Records(LineDecoder):
         elif steers_client(joined):
             self.stats.drop("command to the client")
             return
-        if is_prompt(origin) or (self._of_agent and kind == "system_trigger"):
-            yield from self._prompt(joined, hash(key_of(message, line)) in self._superseded)
+        if is_prompt(origin) or (self.of_agent and kind == "system_trigger"):
+            if joined.strip():
+                yield from self.prompt(key_of(message, line), joined)
+            else:
+                self.stats.drop("nothing said")
         elif kind in _TASKS:
             yield from map(said_by_agent, filter(None, [_TASK_TAGS.sub("", joined).strip()]))
         elif origin is not None and kind == "shell_command":
@@ -158,17 +158,6 @@ class Records(LineDecoder):
             self.stats.drop("written by the client")
         else:
             self.stats.count_unknown(f"origin/{kind}")
-
-    def _prompt(self, text: str, superseded: bool) -> Iterator[Made]:
-        if not text.strip():
-            self.stats.drop("nothing said")
-        elif self._of_agent:
-            yield said_by_agent(text)
-        elif superseded:
-            self.stats.superseded += 1
-            yield taken_back(text)
-        else:
-            yield said_by_user(text)
 
     def _shell(self, text: str, *, is_output: bool) -> Iterator[Made]:
         """What a person ran in the client's shell: the command comes first, in a message of its own."""
@@ -185,7 +174,7 @@ class Records(LineDecoder):
             case "tool.call":
                 call_id = text_of(event.tool_call_id)
                 if call_id and self.is_new(f"call {call_id}"):
-                    call = read_call(text_of(event.name), bytes(event.args), call_id=call_id, cwd=self._cwd)
+                    call = read_call(text_of(event.name), bytes(event.args), call_id=call_id, cwd=self.cwd)
                     yield self.called(call_id, call)
             case "tool.result":
                 result = event.result or Result()
@@ -199,7 +188,7 @@ class Records(LineDecoder):
         call_id = text_of(call.id)
         if call_id and self.is_new(f"call {call_id}"):
             name, given = called_of(call)
-            yield self.called(call_id, read_call(name, given, call_id=call_id, cwd=self._cwd))
+            yield self.called(call_id, read_call(name, given, call_id=call_id, cwd=self.cwd))
 
     def _ended(self, call_id: Any, content: Any, *, failed: bool) -> Iterator[Made]:
         call_id = text_of(call_id)
@@ -216,7 +205,7 @@ class Records(LineDecoder):
         """Why a person refused a call, in their words."""
         feedback = text_of(told.result.feedback)
         if feedback.strip() and told.result.decision == "rejected" and self.is_new(f"refusal {told.tool_call_id}"):
-            yield said_by_agent(feedback) if self._of_agent else said_by_user(feedback)
+            yield said_by_agent(feedback) if self.of_agent else said_by_user(feedback)
 
 
 def key_of(message: Message, line: bytes) -> str:

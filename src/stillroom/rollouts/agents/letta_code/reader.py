@@ -14,7 +14,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import read_description, read_head, read_tail
+from stillroom.rollouts.agents.ends import Times, read_description, read_head, read_tail
 from stillroom.rollouts.agents.letta_code.records import Records, line_of, place_of, time_of_line
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
@@ -48,7 +48,7 @@ class _Agent(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class _Traits:
+class _Traits(Times):
     """What the lines at both ends tell."""
 
     agent_id: str = ""
@@ -56,9 +56,6 @@ class _Traits:
     cwd: str = ""
     branch: str = ""
     version: str = ""
-    first_ms: int | None = None
-    #: Of the last line; none if it has no real time.
-    last_ms: int | None = None
 
     def learn(self, line: bytes) -> None:
         try:
@@ -68,6 +65,7 @@ class _Traits:
         if read.metadata is not None and not self.agent_id:
             self.agent_id = text_of(read.metadata.agent_id)
             self.conversation_id = text_of(read.metadata.conversation_id)
+        # Of the last line; none if it has no real time.
         self.last_ms = time_of_line(read)
         self.first_ms = self.first_ms or self.last_ms
         place = place_of(read)
@@ -108,8 +106,8 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     conversation_id = text_of(told.id) or traits.conversation_id
     if _ID.fullmatch(agent_id) is None or _ID.fullmatch(conversation_id) is None:
         raise RolloutError(f"`{path}` can't be used: neither its messages nor `conversation.json` say whose it is")
-    began = time_of(read_description(path.with_name("manifest.json"), _Manifest).created_at)
-    created = began or traits.first_ms or file.mtime_ns // 1_000_000
+    manifest = read_description(path.with_name("manifest.json"), _Manifest)
+    span = traits.span(file, began_ms=time_of(manifest.created_at))
     thread = Thread(
         # Ids of conversations are counted from 1 on every machine.
         thread_id=f"{agent_id}:{conversation_id}",
@@ -117,8 +115,8 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
         rollout_path=str(path),
         source='{"subagent":"other"}' if is_agent else "cli",
         cwd=traits.cwd,
-        created_at_ms=created,
-        updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
+        created_at_ms=span.began,
+        updated_at_ms=span.went_on,
         title=preview_text(text_of(told.summary), max_chars=reading.preview_chars),
         preview=preview,
         archived=told.archived is True,

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.decoder import text_of, time_of
 from stillroom.rollouts.agents.made import Made
 from stillroom.rollouts.agents.pi_messages import Message, MessageDecoder, Shell, sent_at, texts_of
-from stillroom.rollouts.stats import ReadStats
 
 # The client used to give messages times of its own, a second apart from the first one of 2026 on.
 _INVENTED_MS = range(1_767_225_600_000, 1_767_225_600_000 + 24 * 3600 * 1000)
@@ -50,14 +48,10 @@ line_of = msgspec.json.Decoder(Line).decode
 
 
 class Records(MessageDecoder):
-    """Decodes the lines of one conversation; `of_agent` for one that another agent leads."""
+    """Decodes the lines of one conversation."""
 
     scaffolding = "system-reminder"
-
-    def __init__(self, stats: ReadStats, *, of_agent: bool = False, reading: Reading = READING) -> None:
-        super().__init__(stats, reading=reading)
-        self._of_agent = of_agent
-        self._at: int | None = None
+    _at: int | None = None
 
     def made(self, line: bytes) -> tuple[int | None, Iterable[Made]]:
         """The items of a message, at its own time, or at the last one known."""
@@ -69,7 +63,7 @@ class Records(MessageDecoder):
             self.stats.drop("compaction summary")
             return None, ()
         self.cwd = place_of(read).cwd or self.cwd
-        return self._at, self.of_message(read, of_agent=self._of_agent, superseded=False)
+        return self._at, self.of_message(read, text_of(read.id))
 
     def shell(self, text: str, *, failed: bool) -> Shell:
         """The exit code of a command that failed stands in the first line, although nothing is marked as an error."""

@@ -17,6 +17,7 @@ from stillroom.rollouts.agents.openhands.events import STATE, State, events_of, 
 from stillroom.rollouts.agents.openhands.records import Records
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
+from stillroom.rollouts.agents.talk import NOTHING, Past
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream
@@ -68,8 +69,7 @@ def _open(
         ReadStats(),
         cwd=text_of(state.workspace.working_dir) or None,
         of_agent=_parent(path) is not None,
-        superseded=superseded(events, state, reading=reading) if whole else frozenset(),
-        inherited=inherited(path, events) if whole else frozenset(),
+        past=Past(superseded(events, state, reading=reading), inherited(path, events)) if whole else NOTHING,
         reading=reading,
     )
     return stream_chunks(

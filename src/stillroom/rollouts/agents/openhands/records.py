@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.decoder import LineDecoder, text_of
+from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.made import (
     Made,
     output,
@@ -16,7 +15,6 @@ from stillroom.rollouts.agents.made import (
     said_by_assistant,
     said_by_user,
     stopped_by_user,
-    taken_back,
 )
 from stillroom.rollouts.agents.openhands.calls import (
     Action,
@@ -27,7 +25,7 @@ from stillroom.rollouts.agents.openhands.calls import (
     read_call,
     read_result,
 )
-from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.agents.talk import TalkDecoder
 from stillroom.rollouts.timestamps import parse_local_time
 
 _SUMMARIES = frozenset({"Condensation", "CondensationRequest", "CondensationSummaryEvent"})
@@ -69,25 +67,8 @@ class _Event(msgspec.Struct):
 _event = msgspec.json.Decoder(_Event)
 
 
-class Records(LineDecoder):
-    """Decodes the events of a conversation. `superseded` are the ids of prompts on a branch that was left, as hashes,
-    and `inherited` those of events that another conversation holds too."""
-
-    def __init__(
-        self,
-        stats: ReadStats,
-        *,
-        cwd: str | None = None,
-        of_agent: bool = False,
-        superseded: Set[int] = frozenset(),
-        inherited: Set[int] = frozenset(),
-        reading: Reading = READING,
-    ) -> None:
-        super().__init__(stats, reading=reading)
-        self._cwd = cwd
-        self._of_agent = of_agent
-        self._superseded = superseded
-        self._seen |= inherited
+class Records(TalkDecoder):
+    """Decodes the events of a conversation. All of them are known by their ids."""
 
     def made(self, line: bytes) -> tuple[int | None, Iterable[Made]]:
         """The items of an event."""
@@ -130,13 +111,10 @@ class Records(LineDecoder):
             yield said_by_assistant(text)
         elif event.source != "user":
             self.stats.drop("written by the client")
-        elif self._of_agent or event.sender is not None:
+        elif event.sender is not None:
             yield said_by_agent(text)
-        elif hash(text_of(event.id)) in self._superseded:
-            self.stats.superseded += 1
-            yield taken_back(text)
         else:
-            yield said_by_user(text)
+            yield from self.prompt(text_of(event.id), text)
 
     def _action(self, event: _Event, action: Action, call_id: str) -> Iterator[Made]:
         if (thought := joined(event.thought)).strip():
@@ -146,7 +124,7 @@ class Records(LineDecoder):
             if (words := text_of(action.message)).strip():
                 yield said_by_assistant(words)
         elif kind not in _THINKING and call_id and self.is_new(f"call {call_id}"):
-            call = read_call(text_of(event.tool_name), action, event.tool_call, call_id=call_id, cwd=self._cwd)
+            call = read_call(text_of(event.tool_name), action, event.tool_call, call_id=call_id, cwd=self.cwd)
             yield self.called(call_id, call)
 
     def _rejected(self, event: _Event, call_id: str) -> Iterator[Made]:
@@ -154,4 +132,4 @@ class Records(LineDecoder):
         reason = text_of(event.rejection_reason)
         yield output(self.call_of(call_id), call_id, f"Action rejected: {reason}", ok=False)
         if event.rejection_source != "hook" and not reason.startswith(_NO_REASON) and reason.strip():
-            yield said_by_agent(reason) if self._of_agent else said_by_user(reason)
+            yield said_by_agent(reason) if self.of_agent else said_by_user(reason)

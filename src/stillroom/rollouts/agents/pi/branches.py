@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of
 from stillroom.rollouts.agents.pi.records import Entry, entry_of, key_of
+from stillroom.rollouts.agents.talk import lines_of
 from stillroom.rollouts.agents.tree import Tree
-from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
-from stillroom.rollouts.stats import ReadStats
 
 #: The name of a session's file: when it began, and its id.
 NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]{6,20}Z?_[\w.-]{1,120}\.jsonl", re.ASCII)
@@ -36,7 +34,7 @@ class _Header(msgspec.Struct, rename="camel"):
 def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
     """The ids of the prompts that were left behind, as hashes. Raises `OSError` or `RolloutError`."""
     tree = Tree(max_records=reading.remembered_records)
-    for line in _lines(path, max_line_bytes, reading):
+    for line in lines_of(path, max_line_bytes=max_line_bytes, reading=reading):
         if (start := _START.match(line)) is not None:
             # As the client writes it: nothing else of an entry has to be decoded.
             is_prompt = start[4] == b"user"
@@ -57,7 +55,7 @@ def inherited(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
     origin = _origin(path)
     if origin is None:
         return frozenset()
-    lines = islice(_lines(origin, max_line_bytes, reading), reading.remembered_records)
+    lines = islice(lines_of(origin, max_line_bytes=max_line_bytes, reading=reading), reading.remembered_records)
     return frozenset(hash(_key(line)) for line in lines)
 
 
@@ -86,9 +84,3 @@ def _entry(line: bytes) -> Entry:
         return entry_of(line)
     except UNREADABLE:
         return Entry()
-
-
-def _lines(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[bytes]:
-    with open_stored(path, reading=reading) as file:
-        for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
-            yield from lines

@@ -13,11 +13,12 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import read_head, read_tail
+from stillroom.rollouts.agents.ends import Times, read_head, read_tail
 from stillroom.rollouts.agents.pi.branches import NAME, inherited, superseded
 from stillroom.rollouts.agents.pi.records import Records
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
+from stillroom.rollouts.agents.talk import NOTHING, past_of
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.speech import preview_text
 from stillroom.rollouts.stats import ReadStats
@@ -45,23 +46,19 @@ _line = msgspec.json.Decoder(_Line)
 
 
 @dataclass(slots=True)
-class _Traits:
+class _Traits(Times):
     """What the lines at both ends tell."""
 
     session_id: str = ""
     cwd: str = ""
     title: str = ""
-    first_ms: int | None = None
-    last_ms: int | None = None
 
     def learn(self, line: bytes) -> None:
         try:
             told = _line.decode(line)
         except UNREADABLE:
             return
-        if (time := time_of(told.timestamp)) is not None:
-            self.first_ms = self.first_ms or time
-            self.last_ms = max(self.last_ms or time, time)
+        self.saw(time_of(told.timestamp))
         if told.type == "session" and not self.session_id:
             self.session_id, self.cwd, self.title = text_of(told.id), text_of(told.cwd), text_of(told.title)
         elif told.type in ("session_info", "title_change"):
@@ -84,17 +81,10 @@ def open_items(
     `stop_after_bytes` neither is looked for.
     """
     of_agent = _is_sub_agent(path)
-    records = Records(ReadStats(), of_agent=of_agent, reading=reading)
+    past = NOTHING
     if stop_after_bytes is None and not of_agent:
-        try:
-            records = Records(
-                ReadStats(),
-                superseded=superseded(path, max_line_bytes=max_line_bytes, reading=reading),
-                inherited=inherited(path, max_line_bytes=max_line_bytes, reading=reading),
-                reading=reading,
-            )
-        except OSError as error:
-            raise RolloutError(f"`{path}` can't be read: {error.strerror}") from error
+        past = past_of(path, superseded, inherited, max_line_bytes=max_line_bytes, reading=reading)
+    records = Records(ReadStats(), of_agent=of_agent, past=past, reading=reading)
     return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
 
 
@@ -120,15 +110,15 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     offset = read_tail(path, traits.learn, size=file.size, telling=(b'"session_info"',), reading=reading)
     if _ID.fullmatch(traits.session_id) is None:
         raise RolloutError(f"`{path}` can't be used: it has no header")
-    created = traits.first_ms or file.mtime_ns // 1_000_000
+    span = traits.span(file)
     thread = Thread(
         thread_id=traits.session_id,
         agent=AGENT,
         rollout_path=str(path),
         source='{"subagent":"other"}' if is_agent else "cli",
         cwd=traits.cwd,
-        created_at_ms=created,
-        updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
+        created_at_ms=span.began,
+        updated_at_ms=span.went_on,
         title=preview_text(traits.title, max_chars=reading.preview_chars),
         preview=preview,
         parent_thread_id=path.parent.name.partition("_")[2] if is_agent else None,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.decoder import text_of, time_of
 from stillroom.rollouts.agents.made import Made
 from stillroom.rollouts.agents.pi_messages import Message, MessageDecoder, Shell, sent_at
-from stillroom.rollouts.stats import ReadStats
 
 # What is said of the session itself; nothing in it was said or done.
 _NOISE_NAMES = """
@@ -40,25 +38,10 @@ entry_of = msgspec.json.Decoder(Entry).decode
 
 
 class Records(MessageDecoder):
-    """Decodes the lines of one file, `of_agent` those of a sub-agent. `superseded` are the ids of prompts on a branch
-    that was left, as hashes, and `inherited` the keys of entries that another session holds too."""
+    """Decodes the lines of one file. The past's prompts are known by their ids, its other records by their keys."""
 
     # The last two: a skill's text, and files that were named on the command line.
     scaffolding = "system-reminder|skill(?= name=)|file(?= name=)"
-
-    def __init__(
-        self,
-        stats: ReadStats,
-        *,
-        of_agent: bool = False,
-        superseded: Set[int] = frozenset(),
-        inherited: Set[int] = frozenset(),
-        reading: Reading = READING,
-    ) -> None:
-        super().__init__(stats, reading=reading)
-        self._of_agent = of_agent
-        self._superseded = superseded
-        self._seen |= inherited
 
     def made(self, line: bytes) -> tuple[int | None, Iterable[Made]]:
         """The items of an entry."""
@@ -68,8 +51,7 @@ class Records(MessageDecoder):
             if not self.is_new(key_of(entry, line)):
                 return None, ()
             at = time_of(entry.timestamp) or sent_at(entry.message)
-            left = isinstance(entry.id, str) and hash(entry.id) in self._superseded
-            return at, self.of_message(entry.message, of_agent=self._of_agent, superseded=left)
+            return at, self.of_message(entry.message, text_of(entry.id))
         if kind == "session":
             self.cwd = self.cwd or text_of(entry.cwd) or None
         elif kind == "custom_message":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -11,10 +10,9 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE
 from stillroom.rollouts.agents.qwen.records import is_typed, line_of, words_of
+from stillroom.rollouts.agents.talk import lines_of
 from stillroom.rollouts.agents.tree import Tree
-from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.lines import open_stored
-from stillroom.rollouts.stats import ReadStats
 
 _UUID = re.compile(rb'\{"uuid": ?"([\w-]{1,80})"')
 _SESSION = re.compile(rb'"sessionId": ?"([\w-]{1,80})"')
@@ -25,7 +23,7 @@ _HEAD_BYTES = 4096
 def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -> frozenset[int]:
     """The ids of the prompts that were left behind, as hashes. Raises `OSError` or `RolloutError`."""
     tree = Tree(max_records=reading.remembered_records)
-    for line in _lines(path, max_line_bytes, reading):
+    for line in lines_of(path, max_line_bytes=max_line_bytes, reading=reading):
         try:
             read = line_of(line)
         except UNREADABLE:
@@ -71,11 +69,7 @@ def _beginning(path: Path) -> tuple[bytes, str]:
 
 
 def _uuids(path: Path, max_line_bytes: int, reading: Reading) -> frozenset[int]:
-    found = (match for line in _lines(path, max_line_bytes, reading) if (match := _UUID.match(line)))
+    found = (
+        match for line in lines_of(path, max_line_bytes=max_line_bytes, reading=reading) if (match := _UUID.match(line))
+    )
     return frozenset(hash(match[1].decode()) for match in islice(found, reading.remembered_records))
-
-
-def _lines(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[bytes]:
-    with open_stored(path, reading=reading) as file:
-        for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
-            yield from lines

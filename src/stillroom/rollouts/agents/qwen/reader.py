@@ -13,11 +13,12 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.decoder import UNREADABLE, text_of, time_of
-from stillroom.rollouts.agents.ends import read_description, read_head, read_tail
+from stillroom.rollouts.agents.ends import Times, read_description, read_head, read_tail
 from stillroom.rollouts.agents.qwen.branches import inherited, superseded
 from stillroom.rollouts.agents.qwen.records import Records
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
+from stillroom.rollouts.agents.talk import NOTHING, past_of
 from stillroom.rollouts.found import Discovery, Found
 from stillroom.rollouts.speech import preview_text
 from stillroom.rollouts.stats import ReadStats
@@ -56,7 +57,7 @@ _line = msgspec.json.Decoder(_Line)
 
 
 @dataclass(slots=True)
-class _Traits:
+class _Traits(Times):
     """What the lines at both ends tell."""
 
     some: bool = False
@@ -64,8 +65,6 @@ class _Traits:
     branch: str = ""
     version: str = ""
     title: str = ""
-    first_ms: int | None = None
-    last_ms: int | None = None
 
     def learn(self, line: bytes) -> None:
         try:
@@ -76,9 +75,7 @@ class _Traits:
         self.cwd = self.cwd or text_of(told.cwd)
         self.branch = text_of(told.git_branch) or self.branch
         self.version = text_of(told.version) or self.version
-        if (time := time_of(told.timestamp)) is not None:
-            self.first_ms = self.first_ms or time
-            self.last_ms = time
+        self.saw(time_of(told.timestamp))
         if told.subtype == "custom_title":
             try:
                 payload = msgspec.json.decode(told.system_payload, type=_Payload)
@@ -103,17 +100,10 @@ def open_items(
     neither is looked for.
     """
     of_agent = _is_sub_agent(path)
-    records = Records(ReadStats(), of_agent=of_agent, reading=reading)
-    if not of_agent and stop_after_bytes is None:
-        try:
-            records = Records(
-                ReadStats(),
-                superseded=superseded(path, max_line_bytes=max_line_bytes, reading=reading),
-                inherited=inherited(path, max_line_bytes=max_line_bytes, reading=reading),
-                reading=reading,
-            )
-        except OSError as error:
-            raise RolloutError(f"`{path}` can't be read: {error.strerror}") from error
+    past = NOTHING
+    if stop_after_bytes is None and not of_agent:
+        past = past_of(path, superseded, inherited, max_line_bytes=max_line_bytes, reading=reading)
+    records = Records(ReadStats(), of_agent=of_agent, past=past, reading=reading)
     return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
 
 
@@ -140,15 +130,15 @@ def _look(file: File, max_line_bytes: int, reading: Reading) -> Discovery:
     described = read_description(path.with_suffix(".meta.json"), _Described) if is_agent else _Described()
     parent = (text_of(described.parent_session_id) or path.parent.name) if is_agent else None
     agent = {"subagent": text_of(described.agent_type) or "other"}
-    created = traits.first_ms or file.mtime_ns // 1_000_000
+    span = traits.span(file)
     thread = Thread(
         thread_id=f"{parent}:{path.stem}" if is_agent else path.stem,
         agent=AGENT,
         rollout_path=str(path),
         source=msgspec.json.encode(agent).decode() if is_agent else "cli",
         cwd=traits.cwd,
-        created_at_ms=created,
-        updated_at_ms=max(traits.last_ms or file.mtime_ns // 1_000_000, created),
+        created_at_ms=span.began,
+        updated_at_ms=span.went_on,
         title=preview_text(text_of(described.description) or traits.title, max_chars=reading.preview_chars),
         preview=preview,
         parent_thread_id=parent,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.decoder import LineDecoder, number_of, text_of, time_of
+from stillroom.rollouts.agents.decoder import number_of, text_of, time_of
 from stillroom.rollouts.agents.google_parts import Part, read_call, read_result
-from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_assistant, said_by_user, taken_back
+from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_assistant
 from stillroom.rollouts.agents.scaffolding import finding_of, is_notification, without_blocks
-from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.agents.talk import TalkDecoder
 
 _SCAFFOLDING = r"qwen:[a-z-]{1,60}-context|system-reminder"
 # The client's bookkeeping: nothing in it was said or done.
@@ -60,23 +59,8 @@ class Line(msgspec.Struct, rename="camel"):
 line_of = msgspec.json.Decoder(Line).decode
 
 
-class Records(LineDecoder):
-    """Decodes the lines of one file. `superseded` are the ids of prompts on a branch that was left, as hashes, and
-    `inherited` those of lines that another session holds too."""
-
-    def __init__(
-        self,
-        stats: ReadStats,
-        *,
-        of_agent: bool = False,
-        superseded: Set[int] = frozenset(),
-        inherited: Set[int] = frozenset(),
-        reading: Reading = READING,
-    ) -> None:
-        super().__init__(stats, reading=reading)
-        self._of_agent = of_agent
-        self._superseded = superseded
-        self._seen |= inherited
+class Records(TalkDecoder):
+    """Decodes the lines of one file. All of them are known by their ids."""
 
     def may_matter(self, beginning: bytes) -> bool:
         """False of the client's own records: their type stands in the first bytes."""
@@ -112,13 +96,8 @@ class Records(LineDecoder):
             self.stats.drop("written by the client")
         elif not words:
             self.stats.drop("nothing said")
-        elif self._of_agent:
-            yield said_by_agent(joined)
-        elif hash(text_of(line.uuid)) in self._superseded:
-            self.stats.superseded += 1
-            yield taken_back(*words)
         else:
-            yield said_by_user(*words)
+            yield from self.prompt(text_of(line.uuid), *words)
         self.stats.images += sum(part.inline_data is not None for part in _parts(line))
 
     def _answer(self, line: Line) -> Iterator[Made]:
