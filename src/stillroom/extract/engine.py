@@ -24,6 +24,7 @@ from stillroom.extract.reading import (
     read_text,
     read_thread_events,
     rollout_token_limit,
+    whole_json,
 )
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, parse_reply
 from stillroom.models import (
@@ -247,7 +248,7 @@ class ModelEngine:
         return self._witnessed(thread, text, clean) if clean is not None else None
 
     def _witnessed(self, thread: Thread, text: ReadText, draft: Stage1Draft) -> Stage1Draft:
-        witness = Witness(partial(self._events, thread, text))
+        witness = Witness(partial(self._events, thread, text), json=whole_json(text))
         return Stage1Draft(
             raw_memory=witness.marked(draft.raw_memory, of_model=True),
             rollout_summary=witness.marked(draft.rollout_summary, of_model=True),

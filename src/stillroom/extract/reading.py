@@ -108,12 +108,17 @@ def read_thread_events(
     )
 
 
+def whole_json(text: ReadText) -> str | None:
+    """What a model was given, if that is a whole record: neither rows of evidence, nor cut."""
+    return None if text.rendered.cut or not text.rendered.text.startswith("[") else text.rendered.text
+
+
 def events_in(text: ReadText) -> list[Said | Ran] | None:
-    """The events in what a model was given; None if that is no whole record: rows of evidence, or cut."""
-    if text.rendered.cut or not text.rendered.text.startswith("["):
+    """The events in what a model was given; None if that is no whole record."""
+    if (record := whole_json(text)) is None:
         return None
     try:
-        items = [_given(raw) for raw in _array.decode(text.rendered.text)]
+        items = [_given(raw) for raw in _array.decode(record)]
     except (msgspec.DecodeError, RecursionError):
         return None
     return read_events(items)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from stillroom.lanes import Lane, source_id, words
+from stillroom.rollouts.absent import may_say
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.keys import says
 
@@ -33,9 +34,10 @@ _MAX_SOURCES = 4
 class Voices:
     """The words of one session by lane. Events have numbers, in their order."""
 
-    def __init__(self, events: Callable[[], Sequence[Said | Ran]]) -> None:
-        """`events` is called once, when a word is asked for."""
+    def __init__(self, events: Callable[[], Sequence[Said | Ran]], *, json: str | None) -> None:
+        """`events` is called once, when a word is asked for that may stand in `json`, of which they are made."""
         self._read = events
+        self._json = json
         self._folded: dict[Lane, list[tuple[int, str]]] = {}
         self._known: dict[tuple[Lane, str], int | None] = {}
 
@@ -43,7 +45,8 @@ class Voices:
         """The first event in which `lane` says `key`; None: it never does."""
         asked = (lane, key)
         if asked not in self._known:
-            self._known[asked] = next((at for at, text in self._said(lane) if says(text, key)), None)
+            said = self._said(lane) if self._may_be_said(key) else ()
+            self._known[asked] = next((at for at, text in said if says(text, key)), None)
         return self._known[asked]
 
     def sources(self, lane: Lane, keys: frozenset[str]) -> tuple[str, ...]:
@@ -59,6 +62,10 @@ class Voices:
             if isinstance(event, Ran) and _CUT.search(event.output):
                 cut.setdefault(_lane_of(event), at)
         return cut
+
+    @cached_property
+    def _may_be_said(self) -> Callable[[str], bool]:
+        return cache(may_say(self._json)) if self._json is not None else lambda key: True
 
     @cached_property
     def _events(self) -> Sequence[Said | Ran]:

@@ -19,9 +19,10 @@ _VOUCHED_SHARE = 0.25
 class Witness:
     """The events of one session. What is asked of it is answered from words, never from meaning."""
 
-    def __init__(self, events: Callable[[], Sequence[Said | Ran]]) -> None:
-        """`events` is called once, when there is a line that needs them."""
-        self._voices = Voices(events)
+    def __init__(self, events: Callable[[], Sequence[Said | Ran]], *, json: str | None = None) -> None:
+        """`events` is called once, when there is a line that needs them. `json`: what they are made of, where it is at
+        hand; a word that does not stand in it needs none of them."""
+        self._voices = Voices(events, json=json)
 
     def marked(self, text: str, *, of_model: bool) -> str:
         """`text` with the lane of each line that is below the assistant's.
