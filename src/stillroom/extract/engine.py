@@ -51,9 +51,10 @@ _REPLY_WINDOW_SHARE = 5
 
 
 class Extracted(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a thread."""
+    """What was found out about a thread."""
 
-    draft: Stage1Draft | None  #: None: nothing durable
+    #: What is to be kept of it; None: nothing durable. Blocking. Raises `RolloutError`, `ModelError`.
+    draft: Callable[[], Stage1Draft | None]
     read: ReadTotals
     usage: Usage | None = None  #: None: no model was called
     cut: bool = False
@@ -134,7 +135,7 @@ class RulesEngine:
         return None
 
     async def _extract(self, thread: Thread, found: ReadEvents) -> Extracted:
-        return Extracted(draft=await asyncio.to_thread(self._distil, thread, found), read=found.read)
+        return Extracted(draft=partial(self._distil, thread, found), read=found.read)
 
     def _distil(self, thread: Thread, found: ReadEvents) -> Stage1Draft | None:
         # Rules and cues are only loaded when they are asked for.
@@ -180,7 +181,7 @@ class ModelEngine:
     async def _extract(self, thread: Thread, text: ReadText) -> Extracted:
         """Ask with as much of the rollout as fits; where the provider says "too long", once more with half of it."""
         if not text.rendered.text.strip("[] \n"):  # a fork that only repeats what was forgotten
-            return Extracted(draft=None, read=text.read)
+            return Extracted(draft=lambda: None, read=text.read)
         try:
             reply = await self._ask(thread, text)
         except ContextTooLong:
@@ -188,7 +189,7 @@ class ModelEngine:
             sent = -(-text.rendered.kept_bytes // _BYTES_PER_TOKEN)
             text = await asyncio.to_thread(self._read, thread, max(1, min(self._token_limit(), sent) // 2))
             reply = await self._ask(thread, text)
-        draft = await asyncio.to_thread(self._draft, thread, text, reply)
+        draft = partial(self._draft, thread, text, reply)
         return Extracted(draft=draft, read=text.read, usage=reply.usage, cut=text.rendered.cut)
 
     async def aclose(self) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from errno import EBUSY
-from functools import partial
-from typing import assert_never
 
 import msgspec
 
@@ -66,21 +64,12 @@ async def _extract(
     claim: Stage1Claim, *, settings: Settings, store: Store, engine: Engine, leases: Leases
 ) -> ThreadOutcome:
     session = await asyncio.to_thread(_open, claim.thread_id, settings, store, engine)
-    outcome: ThreadOutcome
-    match session:
-        case LostLease():
-            return session
-        case Skipped():
-            draft, outcome = None, session
-        case Opened():
-            extracted = await session.extract()
-            draft, outcome = extracted.draft, _outcome(claim.thread_id, extracted)
-        case _:
-            assert_never(session)
-    finish = partial(store.finish_stage1, claim, draft, engine=engine.name, prompt=engine.prompt)
-    finished = await asyncio.to_thread(finish)
+    if isinstance(session, LostLease):
+        return session
+    found = await session.extract() if isinstance(session, Opened) else session
+    outcome = await asyncio.to_thread(_finish, claim, found, store, engine)
     leases.done(claim)
-    return outcome if finished else LostLease(thread_id=claim.thread_id)
+    return outcome
 
 
 def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> Opened | Skipped | LostLease:
@@ -109,9 +98,16 @@ def _learn_mode(store: Store, thread: Thread, recorded: MemoryMode) -> bool:
     return found is not None and found.memory_mode == "enabled"
 
 
-def _outcome(thread_id: str, extracted: Extracted) -> ThreadOutcome:
-    kind = NoOutput if extracted.draft is None else WithOutput
-    return kind(thread_id=thread_id, usage=extracted.usage, read=extracted.read, cut=extracted.cut)
+def _finish(claim: Stage1Claim, found: Extracted | Skipped, store: Store, engine: Engine) -> ThreadOutcome:
+    """Write the end of the job. Blocking, with the last look at what was found: one trip to a thread for both."""
+    draft = found.draft() if isinstance(found, Extracted) else None
+    finished = store.finish_stage1(claim, draft, engine=engine.name, prompt=engine.prompt)
+    if not finished:
+        return LostLease(thread_id=claim.thread_id)
+    if isinstance(found, Skipped):
+        return found
+    kind = NoOutput if draft is None else WithOutput
+    return kind(thread_id=claim.thread_id, usage=found.usage, read=found.read, cut=found.cut)
 
 
 async def _fail(claim: Stage1Claim, reason: str, *, settings: Settings, store: Store, leases: Leases) -> ThreadOutcome:

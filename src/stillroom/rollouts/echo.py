@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,7 @@ class Echo:
         #: What the session was told; the reader of the file adds what it was told at its start.
         self.told = Told()
         self._hidden: dict[str, None] = {}
-        home = user_home or Path.home()
-        self._place = re.compile("|".join((*_PLACES, *_ways_to(root, home), _ASKS)))
-        #: What every way to name the folder ends with.
-        self._root_end = _bytes(Path("/", root.relative_to(home)) if _is_below(root, home) else root)
+        self._place, self._root_end = _named(root, user_home or Path.home())
 
     def items(self, items: Iterable[Item]) -> Iterator[Item]:
         """Those that are evidence, rewritten where part of one is not."""
@@ -181,8 +179,12 @@ def _asked(raw: bytes) -> Iterator[str]:
             yield text
 
 
-def _bytes(root: Path) -> bytes:
-    return str(root).encode("utf-8", "replace")
+@cache
+def _named(root: Path, user_home: Path) -> tuple[re.Pattern[str], bytes]:
+    """What finds the folder in a command, and what every way to name it ends with."""
+    end = Path("/", root.relative_to(user_home)) if _is_below(root, user_home) else root
+    place = re.compile("|".join((*_PLACES, *_ways_to(root, user_home), _ASKS)))
+    return place, str(end).encode("utf-8", "replace")
 
 
 def _ways_to(root: Path, user_home: Path) -> Iterator[str]:
