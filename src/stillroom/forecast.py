@@ -29,6 +29,8 @@ _REPLY_TOKENS = 2_000
 _AGENT_BASE_TOKENS = 10_000
 #: A usual run; each request sends again what was read before, nearly all of it from the prompt cache.
 _AGENT_REQUESTS = 25
+#: Costs something wherever a call does.
+_A_CALL = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 
 
 class PhaseForecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,9 +84,13 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         return any(phase.first for phase in self.phases)
 
 
-def uses_new_model(settings: Settings, store: Store) -> bool:
-    """Whether a model is configured that was never called: only then is a pass to be asked for."""
-    return any(_is_new(name, store.spending()) for name in _models(settings))
+def may_need_consent(settings: Settings, store: Store, *, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a pass is to be asked for, as far as it can be told without reading sessions: a model is configured that
+    was never called, and one costs something. Raises `ConfigError` for a model that can't be used."""
+    spent, models = store.spending(), _models(settings)
+    if not any(_is_new(name, spent) for name in models):
+        return False
+    return any(price_of(name, settings, environ=environ)(_A_CALL) != 0 for name in models)
 
 
 def needs_consent(forecast: Forecast, settings: Settings) -> bool:

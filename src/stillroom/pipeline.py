@@ -27,7 +27,7 @@ from stillroom.errors import StillroomError, StoreError, WorkspaceError
 from stillroom.extract.guard import Guard, GuardDecision, default_guard
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
-from stillroom.forecast import Forecast, forecast, needs_consent, uses_new_model
+from stillroom.forecast import Forecast, forecast, may_need_consent, needs_consent
 from stillroom.models import Allowance, AllowanceReport, check_model
 from stillroom.pausing import paused_since
 from stillroom.progress import Progress, ProgressListener, silent
@@ -194,7 +194,7 @@ async def _pass(
             report = await _taken_up(store, put(report, guard=await asyncio.to_thread(decide)), options)
             return put(report, forecast=await _forecast(settings, store, clock, trigger, options, on_progress))
         # A person should not learn from the bill what the first calls of a model cost.
-        if not options.agreed and await asyncio.to_thread(uses_new_model, settings, store):
+        if not options.agreed and await asyncio.to_thread(may_need_consent, settings, store):
             # On a copy: who does not agree has changed nothing, and the next pass takes nothing up again.
             with ExitStack() as stack:
                 trial = partial(Store.trial, settings.database, clock=clock, limits=settings.database_limits)

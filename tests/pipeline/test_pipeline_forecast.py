@@ -11,8 +11,9 @@ import pytest
 from stillroom.clock import FixedClock
 from stillroom.config import OFFLINE, Memories, Provider, Settings, Source
 from stillroom.extract.outcome import Capped
-from stillroom.forecast import Forecast
+from stillroom.forecast import Forecast, may_need_consent
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
+from stillroom.store import Store
 from stillroom.testing import SAMPLE_MEMORY, LoopbackModel, Say
 
 CODEX_HOME = Path(__file__).parents[2] / "examples" / "codex-home"
@@ -73,6 +74,13 @@ async def test_the_first_calls_of_a_model_of_unknown_price_are_asked_for(tmp_pat
     assert forecast_of(report).cost_usd is None
     assert forecast_of(report).first
     assert not settings.root.exists()
+
+
+@pytest.mark.parametrize(("base_url", "asks"), [("http://127.0.0.1:9/v1", False), ("http://model.invalid/v1", True)])
+def test_no_session_is_read_for_the_price_of_a_model_on_this_machine(tmp_path: Path, base_url: str, asks: bool) -> None:
+    settings = settings_for(tmp_path, Provider(kind="openai-chat", base_url=base_url))
+    with Store.open(settings.database, clock=FixedClock(DAY_AFTER)) as store:
+        assert may_need_consent(settings, store) is asks
 
 
 @pytest.mark.anyio
