@@ -124,7 +124,11 @@ def test_what_keeps_the_next_pass_from_its_work_is_told_in_its_order(settings: S
         assert status_of(settings, store, clock).obstacles == ()
         capped = msgspec.structs.replace(settings, memories=cap)
         (first,) = status_of(capped, store, clock).obstacles
-        assert (first.kind, first.told[:9], first.remedy) == ("asks_first", "p:m, p:n ", "stillroom run --dry-run")
+        assert (first.kind, first.told[:20], first.remedy) == (
+            "asks_first",
+            "no call of p:m, p:n ",
+            "stillroom run --dry-run",
+        )
         for model in ("p:m", "p:n"):
             store.record_call(msgspec.structs.replace(call(NOW), model=model))
         limits = {"primary": {"used_percent": 90.0, "window_minutes": 300, "resets_at": NOW + 60}}

@@ -56,7 +56,7 @@ def test_each_request_of_the_loop_is_a_row(kind, stream):
     assert output == "42"
     assert [(call.phase, call.outcome) for call in ledger.calls] == [("consolidate", "ok")] * 2
     assert all(call.usage.input_tokens and call.usage.output_tokens for call in ledger.calls)
-    assert all(call.cost_usd is None for call in ledger.calls)
+    assert all(call.cost_usd == 0 for call in ledger.calls)
     assert len(server.requests) == 2
     assert b"42" in server.requests[1].body
     stored = [request.json.get("store") for request in server.requests]

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
-from stillroom.cli.output import console, plain, print_json
+from stillroom.cli.output import console, many, plain, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
 from stillroom.store import Store
@@ -124,7 +124,7 @@ def redo_command(*, home: Path | None = None, json: Annotated[bool, Parameter(ne
     if json:
         print_json(_Redone(sessions))
     elif sessions:
-        console().print(f"the next consolidation decides again about {sessions:,} sessions", markup=False)
+        console().print(f"the next consolidation decides again about {many(sessions, 'session')}", markup=False)
     else:
         console().print("nothing is held back by an undo", markup=False)
     return 0
@@ -152,9 +152,12 @@ def _show(preview: UndoPreview) -> None:
 def _tell(done: Undone) -> None:
     out = console()
     out.print(
-        f"taken back: {len(done.written):,} files written, {len(done.deleted):,} deleted", style="green", markup=False
+        f"taken back: {many(len(done.written), 'file')} written, {len(done.deleted):,} deleted",
+        style="green",
+        markup=False,
     )
     for path in done.kept_for_user:
         out.print(plain(f"{path} was edited meanwhile: yours stays"), style="yellow", markup=False)
     if done.held_out:
-        out.print(f"{done.held_out:,} sessions stay out until they go on, or until `stillroom redo`", markup=False)
+        stay = f"{many(done.held_out, 'session stays', 'sessions stay')} out"
+        out.print(f"{stay} until a session goes on, or until `stillroom redo`", markup=False)

@@ -59,7 +59,7 @@ def _found(
         yield Obstacle(kind="quota", told=decision.reason, remedy="memories.min_rate_limit_remaining_percent")
     called = {each.model for each in spent if each.calls > each.failed_calls}
     if new := [name for name in models if name not in called]:
-        told = f"{', '.join(new)} was never called: a pass above `memories.ask_above_usd` needs a yes"
+        told = f"no call of {', '.join(new)} is on record: a pass above `memories.ask_above_usd` needs a yes"
         yield Obstacle(kind="asks_first", told=told, remedy="stillroom run --dry-run")
 
 

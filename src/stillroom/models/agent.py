@@ -22,7 +22,6 @@ from stillroom.models.pydantic import (
     MALFORMED,
     NO_SDK_RETRIES,
     Opened,
-    cost_of,
     failure_of,
     malformed,
     unstored,
@@ -115,5 +114,5 @@ class RecordingModel(WrapperModel):
         return Answered(
             text=response.text or "",
             usage=usage_of(response),
-            cost_usd=cost_of(response) if self._opened.priced else None,
+            cost_usd=self._opened.cost(response),
         )

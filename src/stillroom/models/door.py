@@ -104,9 +104,10 @@ def _open_wire(
     rate_limits: RateLimitSink,
     proxy: Proxy | None,
 ) -> StructuredModel:
-    from stillroom.models.wire import WireModel
+    from stillroom.models.wire import Price, WireModel
 
-    window, price = endpoint.context_window, None
+    window = endpoint.context_window
+    price: Price | None = (lambda usage: 0.0) if endpoint.loopback else None  # a server on this machine costs nothing
     if endpoint.official:
         from stillroom.models.prices import openai_context_window, openai_price
 

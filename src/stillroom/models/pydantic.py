@@ -53,8 +53,8 @@ class Opened:
     """A model of Pydantic AI and what to let go of after it."""
 
     model: Model
-    #: False: a proxy or a local server, to which the public price list does not apply.
-    priced: bool
+    #: What an answer cost, in US dollars; None: not known.
+    cost: Callable[[ModelResponse], float | None]
     close: Callable[[], Awaitable[None]] = _nothing_to_close
 
 
@@ -66,7 +66,7 @@ def open_pydantic(
         case Endpoint():
             return _open_endpoint(resolved, settings.stage_one, rate_limits=rate_limits, clock=clock)
         case PydanticName():
-            return Opened(check_pydantic(resolved), priced=True)
+            return Opened(check_pydantic(resolved), cost=cost_of)
         case _:
             assert_never(resolved)
 
@@ -120,7 +120,9 @@ def _open_endpoint(endpoint: Endpoint, stage: StageOne, *, rate_limits: RateLimi
             model = OpenAIChatModel(endpoint.model, provider=provider)
         case _:
             assert_never(endpoint.kind)
-    return Opened(model, priced=endpoint.official, close=client.aclose)
+    # A server on this machine costs nothing; a proxy has prices of its own.
+    cost = cost_of if endpoint.official else lambda response: 0.0 if endpoint.loopback else None
+    return Opened(model, cost=cost, close=client.aclose)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -217,7 +219,7 @@ class PydanticModel:
             return Failed(error=ModelRefused(str(error)))
         except MALFORMED as error:
             return malformed(error)
-        return _read(response, priced=self._opened.priced)
+        return _read(response, cost=self._opened.cost(response))
 
 
 def _shape(request: StructuredRequest, *, native: bool) -> ModelRequestParameters:
@@ -235,8 +237,8 @@ def _shape(request: StructuredRequest, *, native: bool) -> ModelRequestParameter
     return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
 
 
-def _read(response: ModelResponse, *, priced: bool) -> Attempt:
-    usage, cost = usage_of(response), cost_of(response) if priced else None
+def _read(response: ModelResponse, *, cost: float | None) -> Attempt:
+    usage = usage_of(response)
     calls = [part.args_as_json_str() for part in response.parts if isinstance(part, ToolCallPart)]
     text = calls[0] if calls else response.text or ""
     if response.finish_reason == "content_filter":
