@@ -63,20 +63,14 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     consolidate: PhaseForecast | None
     #: `memories.max_weighted_tokens_per_run`.
     run_cap: int
+    #: Of both phases.
+    weighted_tokens: int
+    #: US dollars; None: the price of a model is not known.
+    cost_usd: float | None
 
     @property
     def phases(self) -> tuple[PhaseForecast, ...]:
         return (self.extract, *([self.consolidate] if self.consolidate else []))
-
-    @property
-    def weighted_tokens(self) -> int:
-        return sum(phase.weighted_tokens for phase in self.phases)
-
-    @property
-    def cost_usd(self) -> float | None:
-        """None if the price of a model is not known."""
-        costs = [phase.cost_usd for phase in self.phases]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     @property
     def first(self) -> bool:
@@ -117,12 +111,17 @@ def forecast(
     threads = [standing.thread for standing in store.standings(question) if standing.state == "next"]
     spent = store.spending()
     extract, unreadable = _extraction(settings, threads, spent, on_progress, environ)
+    consolidate = _consolidation(settings, store, question, threads, unreadable, spent, environ)
+    phases = [extract, *([consolidate] if consolidate else [])]
+    costs = [phase.cost_usd for phase in phases if phase.cost_usd is not None]
     return Forecast(
         threads=len(threads),
         unreadable=unreadable,
         extract=extract,
-        consolidate=_consolidation(settings, store, question, len(threads) - unreadable, spent, environ),
+        consolidate=consolidate,
         run_cap=settings.memories.max_weighted_tokens_per_run,
+        weighted_tokens=sum(phase.weighted_tokens for phase in phases),
+        cost_usd=sum(costs) if len(costs) == len(phases) else None,
     )
 
 
@@ -180,7 +179,8 @@ def _consolidation(
     settings: Settings,
     store: Store,
     question: Question,
-    extracted: int,
+    threads: Sequence[Thread],
+    unreadable: int,
     spent: Sequence[SpendingTotal],
     environ: Mapping[str, str],
 ) -> PhaseForecast | None:
@@ -189,7 +189,10 @@ def _consolidation(
         return None
     memories = settings.memories
     limit = memories.max_raw_memories_for_consolidation
-    inputs = store.select_inputs(limit=limit, max_unused_days=memories.max_unused_days).on_disk
+    # What is extracted again takes the place of what there is.
+    again, extracted = {thread.thread_id for thread in threads}, len(threads) - unreadable
+    there = store.select_inputs(limit=limit, max_unused_days=memories.max_unused_days).on_disk
+    inputs = [output for output in there if output.thread_id not in again]
     if not extracted and (not inputs or _is_consolidated(store)):
         return None
     name = memories.consolidation_model

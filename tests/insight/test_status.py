@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from stillroom.clock import FixedClock
-from stillroom.config import Memories, Settings
+from stillroom.config import Memories, Provider, Settings
 from stillroom.insight.status import Status, read_status
 from stillroom.pausing import pause
 from stillroom.spending import ModelCall, Phase, Usage
@@ -122,7 +122,8 @@ def test_what_keeps_the_next_pass_from_its_work_is_told_in_its_order(settings: S
     cap = Memories(extract_model="p:m", consolidation_model="p:n", max_weighted_tokens_per_day=100)
     with Store.open(settings.database, clock=clock) as store:
         assert status_of(settings, store, clock).obstacles == ()
-        capped = msgspec.structs.replace(settings, memories=cap)
+        elsewhere = Provider(kind="openai-chat", base_url="http://model.invalid/v1")
+        capped = msgspec.structs.replace(settings, memories=cap, providers={"p": elsewhere})
         (first,) = status_of(capped, store, clock).obstacles
         assert (first.kind, first.told[:20], first.remedy) == (
             "asks_first",

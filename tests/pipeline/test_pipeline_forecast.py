@@ -11,7 +11,7 @@ import pytest
 from stillroom.clock import FixedClock
 from stillroom.config import OFFLINE, Memories, Provider, Settings, Source
 from stillroom.extract.outcome import Capped
-from stillroom.forecast import Forecast, may_need_consent
+from stillroom.forecast import Forecast, may_need_consent, needs_consent
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
 from stillroom.store import Store
 from stillroom.testing import SAMPLE_MEMORY, LoopbackModel, Say
@@ -92,23 +92,27 @@ async def test_an_upgrade_that_nobody_agrees_to_extracts_nothing_again(tmp_path:
     paid = msgspec.structs.replace(settings.memories, extract_model="p:m", ask_above_weighted_tokens=1000)
     settings = msgspec.structs.replace(settings, memories=paid)
     asked = await run(settings, upgrade=True)
-    assert (asked.skipped, asked.reopened, forecast_of(asked).threads) == ("not_agreed", 0, 6)
+    expected = forecast_of(asked)
+    assert (asked.skipped, asked.reopened, expected.threads) == ("not_agreed", 0, 6)
+    # What there is already is extracted again, and not counted beside it.
+    assert expected.consolidate is not None and expected.consolidate.inputs == 6
     assert forecast_of(await run(settings, dry_run=True)).threads == 0
 
 
 @pytest.mark.anyio
 async def test_who_agrees_is_not_stopped_and_is_not_asked_again(tmp_path: Path) -> None:
+    elsewhere = settings_for(
+        tmp_path, ELSEWHERE, ask_above_weighted_tokens=1, max_weighted_tokens_per_run=1, extract_concurrency=1
+    )
+    assert (await run(elsewhere)).skipped == "not_agreed"
     with LoopbackModel(Say(SAMPLE_MEMORY)) as server:
-        settings = settings_for(
-            tmp_path, server.provider(), ask_above_usd=-1, max_weighted_tokens_per_run=1, extract_concurrency=1
-        )
-        assert (await run(settings)).skipped == "not_agreed"
-        agreed = await run(settings, agreed=True)
-        assert agreed.extract is not None
-        assert agreed.extract.with_output >= 1
-        assert any(isinstance(outcome, Capped) for outcome in agreed.extract.outcomes)
-        again = await run(settings)
-    assert (again.skipped, again.forecast) == (None, None)
+        here = msgspec.structs.replace(elsewhere, providers={"p": server.provider()})
+        agreed = await run(here, agreed=True)
+    assert agreed.extract is not None
+    assert agreed.extract.with_output >= 1
+    assert any(isinstance(outcome, Capped) for outcome in agreed.extract.outcomes)
+    again = forecast_of(await run(elsewhere, dry_run=True))
+    assert (again.threads > 0, needs_consent(again, elsewhere)) == (True, False)
 
 
 @pytest.mark.anyio

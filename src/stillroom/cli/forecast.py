@@ -26,15 +26,18 @@ def forecast_lines(forecast: Forecast) -> Iterator[tuple[str | None, str]]:
         yield "yellow", f"              `memories.max_weighted_tokens_per_run` stops it at {forecast.run_cap:,}"
 
 
-def agrees(forecast: Forecast) -> bool:
-    """Show it and ask, where somebody can answer."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
+def agrees(forecast: Forecast) -> bool | None:
+    """Show it and ask; None where nobody can answer."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
     out = console()
     for style, line in forecast_lines(forecast):
         out.print(plain(line), style=style, markup=False)
     out.print("This model was never called before. Go on? [y/N] ", end="", markup=False)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
+    if not agreed:
+        out.print("nothing was sent", markup=False)
+    return agreed
 
 
 def _phase(phase: PhaseForecast) -> str:

@@ -108,8 +108,12 @@ def run_command(
             return asyncio.run(until_stopped(work))
 
     report = run(options)
-    if report.forecast and report.skipped == "not_agreed" and not json and agrees(report.forecast):
-        report = run(msgspec.structs.replace(options, agreed=True))
+    if report.forecast and report.skipped == "not_agreed" and not json:
+        agreed = agrees(report.forecast)
+        if agreed is False:
+            return 1
+        if agreed:
+            report = run(msgspec.structs.replace(options, agreed=True))
     if json:
         sys.stdout.write(encode_report(report) + "\n")
     else:

@@ -10,6 +10,8 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
+from stillroom.errors import ConfigError
+from stillroom.spending import Usage
 from stillroom.store import SpendingTotal, Store
 
 ObstacleKind = Literal["switched_off", "paused", "day_cap", "quota", "asks_first"]
@@ -58,9 +60,19 @@ def _found(
     if not decision.allowed:
         yield Obstacle(kind="quota", told=decision.reason, remedy="memories.min_rate_limit_remaining_percent")
     called = {each.model for each in spent if each.calls > each.failed_calls}
-    if new := [name for name in models if name not in called]:
+    if new := [name for name in models if name not in called and _costs(name, settings)]:
         told = f"no call of {', '.join(new)} is on record: a pass above `memories.ask_above_usd` needs a yes"
         yield Obstacle(kind="asks_first", told=told, remedy="stillroom run --dry-run")
+
+
+def _costs(name: str, settings: Settings) -> bool:
+    """Not a server on this machine. Of a model that can't be used `doctor` tells, and the pass."""
+    from stillroom.models.prices import price_of
+
+    try:
+        return price_of(name, settings)(Usage(input_tokens=1, output_tokens=1)) != 0
+    except ConfigError:
+        return False
 
 
 __all__ = ["Obstacle", "ObstacleKind", "obstacles"]
