@@ -89,9 +89,7 @@ def test_one_talk_in_three_formats_is_distilled_once_and_the_others_say_where(ho
     assert {each.thread_id for each in home.store.stage1_outputs()} == {first}
     names = [name for name, each in outcomes.items() if isinstance(each, Skipped)]
     assert len(names) == 2
-    assert {told(home, name) for name in names} == {
-        f"no_output: word for word what `{first}` says, which is extracted there"
-    }
+    assert {told(home, name) for name in names} == {f"no_output: word for word what `{first}` says, and left to it"}
     assert home.run().outcomes == ()
 
 

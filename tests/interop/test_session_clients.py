@@ -104,7 +104,7 @@ def check_session(client: Client, at: Desk, *, source: str) -> None:
     assert said == [("user", PROMPT), ("assistant", ANSWER)]
     assert (ran.command, ran.exit_code, ran.ok) == ("sh check.sh", 3, False)
     assert PRINTED in ran.output
-    assert items.stats.unknown == {}, "the client stores something new"
+    assert (items.stats.unknown, items.stats.unknown_fields) == ({}, {}), "the client stores something new"
     known = {thread.rollout_path: found.stamp}
     roots = HOMES[client.agent].roots(at.environ())
     again = [each for root in roots for each in reader_of(client.agent).discover(root, known, max_line_bytes=LIMIT)]

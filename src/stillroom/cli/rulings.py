@@ -16,7 +16,7 @@ def why(ruling: Ruling) -> str:
 
 def remedy(ruling: Ruling) -> str | None:
     """What a person can change about it: the setting, the command, or else whatever does; None: it refuses nothing."""
-    if ruling.verdict == "passes":
+    if ruling.verdict == "passes" or ruling.values.get("told_whole"):
         return None
     ways = [f"`{way}`" for way in (ruling.setting, ruling.command) if way] + [ruling.otherwise or ""]
     return " or ".join(filter(None, ways)) or None
@@ -43,7 +43,7 @@ def _refused(ruling: Ruling, values: Values) -> str:
         case "project":
             return "the memory of its project is switched off"
         case "watermark" if values["told_whole"]:
-            return f"word for word what `{values['told_in']}` says, which is extracted there"
+            return f"word for word what `{values['told_in']}` says, and left to it"
         case "watermark" if values["told_in"]:
             return f"extracted up to its last activity, from where it leaves `{values['told_in']}`"
         case "watermark":

@@ -15,7 +15,7 @@ from opencode_store import DUMP, FOLDERS, database, look, message, put, read, se
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.opencode import reader
 from stillroom.rollouts.events import Ran
-from stillroom.rollouts.found import Broken, Unchanged
+from stillroom.rollouts.found import Broken, Found, Unchanged
 
 
 def test_sessions_of_both_stores_are_read_as_expected(tmp_path: Path):
@@ -58,6 +58,17 @@ def test_a_session_that_stands_in_both_stores_is_taken_from_the_database(tmp_pat
     threads = look(tmp_path)
     assert len(threads) == 3
     assert "#" in threads["ses_dd8d4b611ffer8vdilyYOurpyW"][0].rollout_path
+
+
+def test_a_session_file_may_be_named_itself(tmp_path: Path):
+    shutil.copytree(FOLDERS, tmp_path / "data")
+    whole = look(tmp_path / "data")
+    for path in sorted((tmp_path / "data" / "storage" / "session").glob("*/ses_*.json")):
+        (found,) = reader.discover(path, {}, max_line_bytes=LIMIT)
+        assert isinstance(found, Found) and whole[found.thread.thread_id] == (found.thread, found.stamp)
+    alone = Path(shutil.copy(path, tmp_path))
+    (found,) = reader.discover(alone, {}, max_line_bytes=LIMIT)
+    assert isinstance(found, Found) and found.thread.preview == "", "its messages lie beside its folder"
 
 
 def test_what_a_running_client_has_not_moved_into_the_file_yet_is_read(tmp_path: Path):

@@ -14,6 +14,7 @@ from stillroom.rollouts.agents.opencode.session import Session, Stored, message_
 from stillroom.rollouts.lines import open_stored
 from stillroom.thread import FileStamp
 
+SUFFIX = ".json"
 # Of files that are held whole: sessions, and messages without their parts.
 _MAX_BYTES = 4 * 1024 * 1024
 _session = msgspec.json.Decoder(Session)
@@ -21,7 +22,9 @@ _stored = msgspec.json.Decoder(Stored)
 
 
 def session_files(root: Path) -> Iterator[Path]:
-    """The files of all sessions under the client's folder."""
+    """The files of all sessions under the client's folder; `root` may be one of them."""
+    if root.is_file():
+        yield from [root] if root.suffix == SUFFIX else []
     yield from sorted((root / "storage" / "session").glob("*/ses_*.json"))
 
 
@@ -35,7 +38,7 @@ def read_session(path: Path) -> Session:
 
 def stamp_of(path: Path) -> FileStamp:
     """How a session looks now. The file itself changes with every prompt, the last message as long as it grows."""
-    messages = _files(path.parents[2] / "message" / path.stem)
+    messages = _files(_store(path) / "message" / path.stem)
     parts = _files(_parts(path, messages[-1].stem)) if messages else []
     newest = [path, *messages[-1:], *parts]
     return FileStamp(size=-len(messages), mtime_ns=max(file.stat().st_mtime_ns for file in newest))
@@ -44,7 +47,7 @@ def stamp_of(path: Path) -> FileStamp:
 def lines(path: Path, session: Session, *, reading: Reading = READING) -> Generator[bytes, None, None]:
     """The lines of the session whose file is `path`, in pieces. Raises `OSError`."""
     origin = _has_origin(path, session)
-    for file in _files(path.parents[2] / "message" / path.stem):
+    for file in _files(_store(path) / "message" / path.stem):
         try:
             stored = _stored.decode(_read(file))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, RolloutError, FileNotFoundError):
@@ -63,7 +66,7 @@ def _has_origin(path: Path, session: Session) -> bool:
 
 
 def _first_ms(path: Path) -> int | None:
-    for file in _files(path.parents[2] / "message" / path.stem)[:1]:
+    for file in _files(_store(path) / "message" / path.stem)[:1]:
         try:
             created: object = _stored.decode(_read(file)).time.created
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError, RolloutError):
@@ -72,8 +75,13 @@ def _first_ms(path: Path) -> int | None:
     return None
 
 
+def _store(path: Path) -> Path:
+    """The folder of all sessions, messages and parts; of a file that was taken out of it, one that holds none."""
+    return path.parents[2] if len(path.parents) > 2 else path / "nowhere"
+
+
 def _parts(path: Path, message_id: str) -> Path:
-    return path.parents[2] / "part" / message_id
+    return _store(path) / "part" / message_id
 
 
 def _files(folder: Path) -> list[Path]:

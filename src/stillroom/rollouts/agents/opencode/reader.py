@@ -43,10 +43,11 @@ _DATABASE = re.compile(rf"(.+)#({_ID.pattern})", re.ASCII)
 def discover(
     root: Path, known: Mapping[str, FileStamp], *, max_line_bytes: int, reading: Reading = READING
 ) -> Iterator[Discovery]:
-    """Look at every session under the client's data folder; `root` may also be a database itself."""
+    """Look at every session under the client's data folder; `root` may also be a database, or a session's file."""
     root = root.absolute()
     there: set[str] = set()
-    for path in [root] if root.is_file() else sorted(root.glob("opencode*.db")):
+    is_database = root.is_file() and root.suffix != folders.SUFFIX
+    for path in [root] if is_database else sorted(root.glob("opencode*.db")):
         yield from _rows(path, known, there, max_line_bytes, reading)
     for path in folders.session_files(root):
         if path.stem not in there:
