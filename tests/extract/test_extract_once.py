@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from extract_home import NOW_MS, Home
 
@@ -121,6 +122,33 @@ def test_talks_of_one_pass_share_the_work_in_whatever_order_they_come(home: Home
     put(home, "short.json", chat(TALK), hours_ago=2)
     put(home, "again.json", chat(TALK), hours_ago=4)
     home.run()
+    assert [memories(home).count(words) for words in ASKED] == [1, 1]
+
+
+def test_traces_of_the_turns_of_one_talk_are_distilled_for_a_turn_each(home: Home) -> None:
+    def message(role: str, text: str) -> dict[str, Any]:
+        return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+    def span(number: int, said: list[tuple[str, str]]) -> dict[str, Any]:
+        asked, (_, answer) = [message(*each) for each in said[:-1]], said[-1]
+        return {
+            "name": "chat m",
+            "context": {"trace_id": f"0x{number:032x}", "span_id": f"0x{number:016x}"},
+            "parent_id": None,
+            "start_time": f"2026-05-01T12:0{number}:00.000000Z",
+            "end_time": f"2026-05-01T12:0{number}:30.000000Z",
+            "attributes": {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps(asked),
+                "gen_ai.output.messages": json.dumps([message("assistant", answer)]),
+            },
+        }
+
+    put(home, "spans.json", [span(1, TALK), span(2, TALK + MORE)], hours_ago=3, format="otel-genai")
+    home.settings = msgspec.structs.replace(
+        home.settings, memories=msgspec.structs.replace(home.settings.memories, max_rollout_age_days=99)
+    )
+    assert len(home.run().outcomes) == 2
     assert [memories(home).count(words) for words in ASKED] == [1, 1]
 
 

@@ -15,16 +15,19 @@ from stillroom.store import Store
 from stillroom.store.records import Told
 from stillroom.thread import Rest, Thread
 
-#: Formats whose threads are named after the place in which they lie, and what was recorded or ingested here: that may
-#: be a copy of one of those.
-_NAMED_AFTER_PLACES = frozenset(
-    {"aider", "chat-messages", "langchain", "openai-agents", "pydantic-ai", "stillroom", "swe-agent"}
+#: Formats whose threads are named after the place in which they lie, and those whose threads may be copies of such, or
+#: of one another: exports, traces (one a turn, each with the talk before it), and what was recorded or ingested here.
+_COMPARED = frozenset(
+    {
+        *("aider", "chat-messages", "langchain", "openai-agents", "pydantic-ai", "swe-agent"),
+        *("atif", "otel-genai", "stillroom"),
+    }
 )
 
 
 def told_before(thread: Thread, store: Store, *, stage: StageOne) -> Told | None:
     """The session that tells what this one says, from its beginning on. Blocking. Raises `RolloutError`."""
-    if thread.agent not in _NAMED_AFTER_PLACES:
+    if thread.agent not in _COMPARED:
         return None
     with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
         chain = chain_of(items, max_items=stage.max_compared_items)
