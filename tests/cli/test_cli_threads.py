@@ -75,6 +75,17 @@ def test_a_session_in_many_files_or_rows_has_no_size(
     assert "opencode      3 sessions: " in capsys.readouterr().out
 
 
+def test_a_new_session_of_a_project_that_is_off_is_not_said_to_be_next(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["memories", "--off", "--cwd", str(home)]) == 0
+    sample_rollout(home / "codex", number=0, started_at_ms=STARTED_MS, cwd=str(home / "deep"))
+    capsys.readouterr()
+    (row,) = threads(capsys)["threads"]
+    assert (row["state"], row["rule"]) == ("excluded", "project")
+    assert row["remedy"] == f"`stillroom memories --on --cwd {home / 'deep'}`"
+
+
 def test_the_list_is_narrowed_by_agent_folder_and_number(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(3):
         sample_rollout(home / "codex", number=number, started_at_ms=STARTED_MS)

@@ -361,6 +361,24 @@ def test_a_lease_that_another_process_took_is_given_up(home: Home):
     assert job.status == "done"
 
 
+def test_what_is_switched_off_while_a_pass_runs_is_not_sent_and_waits(home: Home):
+    home.add(0, size_bytes=2000)
+    home.add(1, size_bytes=2000)
+    home.change(extract_concurrency=1)
+
+    def respond(request: RecordedRequest) -> Reply:
+        home.store.set_memory_mode(thread_id(1), "disabled")
+        return Say(SAMPLE_MEMORY)
+
+    with LoopbackModel(respond) as server:
+        report = home.run(server)
+        assert len(server.requests) == 1
+    assert (report.with_output, report.skipped) == (1, 1)
+    job = home.store.stage1_job(thread_id(1))
+    assert job is not None
+    assert (job.status, job.retry_remaining) == ("pending", 3)
+
+
 def test_a_fault_of_ours_on_one_session_stays_with_it(home: Home, caplog):
     home.add(0, size_bytes=2000)
     home.add(1, size_bytes=2000)

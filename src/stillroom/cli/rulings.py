@@ -86,7 +86,9 @@ def _out(ruling: Ruling, values: Values) -> str:
     """Of the rules about what was extracted."""
     match ruling.rule:
         case "output":
-            return "nothing durable was found in it" if values["extracted"] else "nothing was extracted of it"
+            if not values["extracted"]:
+                return "nothing was extracted of it"
+            return f"not looked into: {values['reason']}" if values["reason"] else "nothing durable was found in it"
         case "remembered":
             return "it may not be remembered any more"
         case "words":

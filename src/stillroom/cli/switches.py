@@ -184,8 +184,9 @@ def _tell(done: Switch, *, on: bool) -> None:
         told = f"{done.remembered:,} of its sessions are in the memory until the next consolidation"
         out.print(told, style="yellow", markup=False)
         out.print(plain(f"to have them forgotten: stillroom forget --repo '{done.project.folder}'"), markup=False)
-    elif done.threads:
-        out.print(f"{done.threads:,} of its sessions are known", markup=False)
+    else:
+        told = f"{done.threads:,} of its sessions are known" if done.threads else "no session of it is known"
+        out.print(told, markup=False)
 
 
 def _called(project: Project) -> str:

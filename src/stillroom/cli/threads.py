@@ -25,6 +25,7 @@ from stillroom.pausing import paused_since
 from stillroom.rollouts.found import Broken
 from stillroom.store import Question, Standing, Store
 from stillroom.store.rules import State
+from stillroom.undoing.projects import obey_switches
 
 #: So many files that can't be read are told one by one; the rest is counted.
 _BROKEN_TOLD = 5
@@ -122,6 +123,7 @@ def threads_command(
             if not no_scan:
                 scan = register_threads(settings, store, clock, on_progress=listen)
                 report = asyncio.run(until_stopped(scan))
+                obey_switches(settings, store)
             wanted = _wanted(settings, store, clock.now_ms(), agent, cwd)
             shown = wanted if max_results is None else wanted[:max_results]
             if count:

@@ -66,17 +66,23 @@ async def _extract(
     session = await asyncio.to_thread(_open, claim.thread_id, settings, store, engine)
     if isinstance(session, LostLease):
         return session
+    if session is None:
+        await _release(claim, store=store, leases=leases)
+        return Skipped(thread_id=claim.thread_id, reason="it was switched off since it was claimed")
     found = await session.extract() if isinstance(session, Opened) else session
     outcome = await asyncio.to_thread(_finish, claim, found, store, engine)
     leases.done(claim)
     return outcome
 
 
-def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> Opened | Skipped | LostLease:
-    """The session, read, or why nothing may come of it. Blocking; one trip to a thread for all of it."""
+def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> Opened | Skipped | LostLease | None:
+    """The session, read, or why nothing may come of it; None: a person does not want it any more. Blocking; one trip to
+    a thread for all of it."""
     thread = store.thread(thread_id)
     if thread is None:
         return LostLease(thread_id=thread_id)  # deleted after it was claimed
+    if thread.memory_mode != "enabled":
+        return None  # a backfill takes hours: much may be switched off meanwhile
     told = told_before(thread, store, stage=settings.stage_one)
     if told is not None and told.items == told.of:
         return Skipped(thread_id=thread_id, reason=f"word for word what `{told.thread_id}` says")
@@ -101,7 +107,8 @@ def _learn_mode(store: Store, thread: Thread, recorded: MemoryMode) -> bool:
 def _finish(claim: Stage1Claim, found: Extracted | Skipped, store: Store, engine: Engine) -> ThreadOutcome:
     """Write the end of the job. Blocking, with the last look at what was found: one trip to a thread for both."""
     draft = found.draft() if isinstance(found, Extracted) else None
-    finished = store.finish_stage1(claim, draft, engine=engine.name, prompt=engine.prompt)
+    reason = found.reason if isinstance(found, Skipped) else None
+    finished = store.finish_stage1(claim, draft, engine=engine.name, prompt=engine.prompt, reason=reason)
     if not finished:
         return LostLease(thread_id=claim.thread_id)
     if isinstance(found, Skipped):

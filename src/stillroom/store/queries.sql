@@ -587,13 +587,13 @@ UPDATE jobs SET
 WHERE kind = :kind AND job_key = :job_key AND status = 'running' AND ownership_token IS :token;
 
 -- finish_stage1_job --
--- Done up to the watermark that was claimed.
+-- Done up to the watermark that was claimed; if the thread was not looked into, with the reason.
 UPDATE jobs SET
     status = 'done',
     finished_at = :now,
     leased_at = NULL,
     lease_until = NULL,
-    last_error = NULL,
+    last_error = :reason,
     last_success_watermark = input_watermark,
     engine = :engine,
     reopened = 0

@@ -216,7 +216,8 @@ def rule_on_selection(facts: Facts, output: Output | None, question: Question) -
     if output is None:
         done = facts.job is not None and facts.job.status == "done"
         change = _extract_again(facts) if done else Change(otherwise="its extraction, of which the rules are above")
-        yield Ruling(rule="output", verdict="refuses", values={"extracted": done}, **change._asdict())
+        values: Values = {"extracted": done, "reason": facts.job.last_error if facts.job else None}
+        yield Ruling(rule="output", verdict="refuses", values=values, **change._asdict())
         return
     yield Ruling(rule="output", verdict="passes", values={"generated_at": output.generated_at})
     refused = facts.mode != "enabled" or facts.switched_off

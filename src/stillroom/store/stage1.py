@@ -243,12 +243,14 @@ def finish(
     *,
     engine: str,
     prompt: str | None,
+    reason: str | None,
     retries: int,
     now: int,
 ) -> bool:
     """Store the draft, or drop the old output if there is nothing durable, and have the change consolidated."""
     key = to_sql(claim.thread_id)
-    done = execute(db, "finish_stage1_job", thread_id=key, token=claim.ownership_token, engine=engine, now=now)
+    ended = {"token": claim.ownership_token, "engine": engine, "reason": reason, "now": now}
+    done = execute(db, "finish_stage1_job", thread_id=key, **ended)
     if done.rowcount != 1:
         return False
     if draft is None:

@@ -416,13 +416,26 @@ class Store:
             return leases.count_leased(db, leases.STAGE1, now=self._clock.now()) > 0
 
     def finish_stage1(
-        self, claim: Stage1Claim, draft: Stage1Draft | None, *, engine: str, prompt: str | None = None
+        self,
+        claim: Stage1Claim,
+        draft: Stage1Draft | None,
+        *,
+        engine: str,
+        prompt: str | None = None,
+        reason: str | None = None,
     ) -> bool:
         """Store what was extracted, and the hash of the prompt that the engine was sent; no draft: there is nothing
-        durable. False: the thread is somebody else's by now."""
+        durable, or it was not looked for, with the reason. False: the thread is somebody else's by now."""
         with self._database.write() as db:
             return stage1.finish(
-                db, claim, draft, engine=engine, prompt=prompt, retries=_RETRIES, now=self._clock.now()
+                db,
+                claim,
+                draft,
+                engine=engine,
+                prompt=prompt,
+                reason=reason and self._cut(reason),
+                retries=_RETRIES,
+                now=self._clock.now(),
             )
 
     def settle_contents(self, thread_id: str, chain: bytes) -> Told | None:
