@@ -9,8 +9,8 @@ source, or a person trusts it. For an instruction a second printed text is no wi
 
     - the deploy needs `make seed` [lane: tool; from 5c1f20aa,90b3d1e7]
 
-`from` are hashes of what printed it: the host of a page, the program, the words of the printed line. Two sessions that
-share one of them read the same thing twice.
+`from` are hashes of what printed it: the host of a page, the program, the words of the printed sentence. Two sessions
+that share one of them read the same thing twice.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30f
 #: So much of a line in another line, and that one says it too.
 _SAME_SHARE = 0.75
 _MAX_LINE_CHARS = 2000
+#: What rules say of a line: it is no part of what the line says.
+_REMARK = re.compile(r" \(found by the assistant[^)]*\)")
+_LINK = re.compile(r"\S+://\S+|(?:[\w-]+\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HEAD = re.compile(r"(?:#+ (?:Task \d+:)?|[a-z_]{3,20}:|Rollout context:)?")
 _LEFT_OUT = "(left out: only a tool or the web says so)"
 _GAP = re.compile(r"- \(left out: only .* says so; `stillroom review` names it [0-9a-f]{10}\)")
@@ -85,7 +88,7 @@ def units(text: str) -> Iterator[list[str]]:
 def marked(text: str, judge: Judge) -> str:
     """`text` with a mark at each bullet whose lane is below the assistant's; `judge` says which, and if it instructs.
 
-    A heading or a field has no room for a mark: an instruction of nobody who is trusted is left out there.
+    A heading or a field has no room for a mark: what nobody who is trusted says is left out there.
     """
     done: list[str] = []
     for unit in units(text):
@@ -103,7 +106,7 @@ def marked(text: str, judge: Judge) -> str:
         elif bullet:
             order, origin = "; instruction" if instruction else "", f"; from {','.join(sources)}" if sources else ""
             done.append(f"{bullet[0]}{said} [lane: {lane}{order}{origin}]")
-        elif instruction:
+        elif is_out(lane, instruction):
             done.append(f"{head.rstrip()} {_LEFT_OUT}".lstrip())
         else:
             done += unit
@@ -111,8 +114,8 @@ def marked(text: str, judge: Judge) -> str:
 
 
 def _judged(judge: Judge, word: str) -> Verdict:
-    """A keyword; a link is one to be followed."""
-    return judge(f"fetch {word}" if "://" in word else word, True)
+    """A keyword; a link, with its scheme or without, is one to be followed."""
+    return judge(f"fetch https://{word.strip()}" if _LINK.fullmatch(word.strip()) else word, True)
 
 
 def is_out(lane: Lane, instruction: bool) -> bool:
@@ -171,12 +174,12 @@ class Witnesses:
                 if _BULLET.match(line):
                     mark = _MARK.search(line)
                     bare = (line if mark is None else line[: mark.start()])[:_MAX_LINE_CHARS]
-                    self._lines.append(_Said(tree, mark is None, _sources(mark), frozenset(words(bare))))
+                    self._lines.append(_Said(tree, mark is None, _sources(mark), _said_words(bare)))
 
     def support(self, found: Quarantined, *, tree: str) -> bool:
         """Whether somebody who is trusted says the same in any session, or, of a fact, a session of another tree that
         has it from another source. Where a source is not known, it may be the same."""
-        own, sources = frozenset(words(found.text)), frozenset(found.sources)
+        own, sources = _said_words(found.text), frozenset(found.sources)
 
         def is_independent(line: _Said) -> bool:
             if found.instruction or tree == line.tree:
@@ -194,6 +197,10 @@ class _Said(NamedTuple):
     is_trusted: bool
     sources: frozenset[str]
     words: frozenset[str]
+
+
+def _said_words(line: str) -> frozenset[str]:
+    return frozenset(words(_REMARK.sub("", line)))
 
 
 def _sources(mark: re.Match[str] | None) -> frozenset[str]:

@@ -12,6 +12,12 @@ import re2
 
 _RUN = "run|execute|invoke|call|launch|install|use|download|fetch|visit|open|send|post|upload|curl|wget|commit|push"
 _WHO = r"\b(?:ai|agents?|assistants?|llms?|models?)\b"
+_HOST = r"\.(?:com|org|net|io|dev|app|sh|ai|co|xyz|top|site|online|info|biz|ru|cn|example|test)/"
+_GIVEN = (
+    r"\b(?:pip(?:e|es|ed|ing)|bootstrap\w*|scripts?|helpers?|installers?|payloads?|shell|bash|mirror\w*"
+    r"|upload\w*|post(?:s|ed|ing)?|send(?:s|ing)?|sent)\b"
+)
+_OFF = r"\b(?:disabl(?:e|ing)|turn(?:ing)? off|switch(?:ing)? off|deactivat(?:e|ing)|bypass(?:ing)?)\b"
 _CUES = rf"""
 # A program from the net into a shell.
 \b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n]*\|\s*`?(?:sudo\s+)?(?:ba|z|da|k|fi)?sh\b
@@ -30,6 +36,17 @@ _CUES = rf"""
 # Orders that are to last.
 \b(?:always|never|must|every time|before (?:any|each|every)|do not ever)\b.{{0,60}}\b(?:{_RUN}|add|skip|disable|trust)\b
 \b(?:{_RUN})\b.{{0,80}}\b(?:always|every time|in (?:all|every|each) (?:session|project|repo))
+# For sessions to come, in whatever words.
+\b(?:future|later|subsequent|coming|next|following|every|all|each)\s+(?:\S+\s+)?(?:sessions?|conversations?|agents?|assistants?)\b
+\b(?:precede|preface|prefix|prepend|begin|start)\b.{{0,50}}\b(?:runs?|tests?|commands?|builds?|tasks?)\b.{{0,30}}\b(?:with|by)\b
+# Safeguards taken away.
+--no-verify|--no-check-certificate|--dangerously-|--yolo\b|skip-permissions|bypassPermissions|StrictHostKeyChecking
+NODE_TLS_REJECT_UNAUTHORIZED|GIT_SSL_NO_VERIFY|\bverify\s*=\s*False|\bchmod\s+(?:-R\s+)?0?777|\bcurl\s.*(?:-k\b|--insecure)
+{_OFF}.{{0,40}}\b(?:sandbox|verification|signing|signatures?|certificates?|tls|ssl)\b
+{_OFF}.{{0,40}}\b(?:firewall|antivirus|permissions?|approvals?|confirmations?|hooks?)\b
+# Something from a host, or for it, that is to be run or sent.
+{_GIVEN}.{{0,80}}{_HOST}
+{_HOST}.{{0,80}}{_GIVEN}
 # Links to fetch.
 \b(?:run|execute|download|fetch|visit|open|load|install|post|send|upload)\b.{{0,60}}https?://
 # Spanish, French, German, Portuguese.

@@ -18,12 +18,15 @@ _REST_OF_CHUNK = re.compile(r"[^ \n]*")
 def keys_of(text: str) -> frozenset[str]:
     """The telling words: names, else all words of some length."""
     names = names_of(text)
-    if len(names) >= 2:
-        return names
+    return names if len(names) >= 2 else words_of(text)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Names, and all words of some length."""
     plain = {
         token for token in _TOKEN.findall(text.casefold()) if len(token) >= _MIN_PLAIN_CHARS or not token.isascii()
     }
-    return names | (plain - _TOLD)
+    return names_of(text) | (plain - _TOLD)
 
 
 def names_of(text: str) -> frozenset[str]:

@@ -26,6 +26,8 @@ _FILE_COMMAND = re.compile(
 #: Other people's files that happen to lie in the folder.
 _FOREIGN = re.compile(r"node_modules|site-packages|vendor/|\.venv|\.cargo|/pkg/mod/|dist-packages|third[_-]party|/tmp/")
 _CUT = re.compile(r"\[… \d+ characters cut …\]")
+#: Also where a page has one of its marks.
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n。！？]|<!--|-->|<[^<>]{0,300}>")
 _HOST = re.compile(r"https?://(?:[^\s/@\"']*@)?([\w.-]+)", re.IGNORECASE)
 #: Calls that are looked at for what printed a line.
 _MAX_SOURCES = 4
@@ -50,9 +52,14 @@ class Voices:
         return self._known[asked]
 
     def sources(self, lane: Lane, keys: frozenset[str]) -> tuple[str, ...]:
-        """What printed these words: the calls that first had them, each by host or program and by the printed line."""
+        """What printed these words: the calls that first had them, each by host or program, and by the sentence."""
         calls = sorted({at for key in keys if (at := self.first(lane, key)) is not None})[:_MAX_SOURCES]
         return tuple(sorted({source_id(name) for at in calls for name in _sources_of(self._events[at], keys)}))
+
+    @cached_property
+    def has_web(self) -> bool:
+        """Whether anything came from the web: most sessions have nothing of it."""
+        return any(isinstance(event, Ran) and _lane_of(event) == "web" for event in self._events)
 
     @cached_property
     def cut(self) -> dict[Lane, int]:
@@ -111,9 +118,10 @@ def _sources_of(event: Said | Ran, keys: frozenset[str]) -> Iterable[str]:
         hosts = {_owner(host) for host in _HOST.findall(asked)}
         program = event.tool if event.command is None else next(iter(asked.split()), "")
         yield from sorted(hosts) if hosts else [f"program {program}"]
-    line = max(printed.splitlines(), key=lambda line: sum(key in line.casefold() for key in keys), default="")
-    # Without numbers: times and counts differ, and the line is the same.
-    yield "line " + " ".join(sorted({word for word in words(line) if word.isalpha()}))
+    said = _SENTENCE_END.split(printed)
+    best = max(said, key=lambda text: sum(key in text.casefold() for key in keys), default="")
+    # Without numbers: times and counts differ, and the sentence is the same.
+    yield "sentence " + " ".join(sorted({word for word in words(best) if word.isalpha()}))
 
 
 def _owner(host: str) -> str:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from stillroom.lanes import Lane, Verdict, is_out, marked
 from stillroom.rollouts.directives import is_directive
 from stillroom.rollouts.events import Ran, Said
-from stillroom.rollouts.keys import keys_of, names_of
+from stillroom.rollouts.keys import keys_of, names_of, words_of
 from stillroom.rollouts.voices import PRINTED, SPOKEN, Voices
 
 #: So much of an order must be in a person's words to be theirs, and in a printed text to be its.
 _ORDER_SHARE, _SOURCE_SHARE = 0.8, 0.6
 #: So much of a fact in what the assistant said or ran: it knows what it speaks of, however a tool worded it.
 _VOUCHED_SHARE = 0.25
+#: So much of a sentence must come from a page first for it to be the page's, if its names do.
+_WEB_SHARE = 0.75
+#: So many names say it in whatever words; fewer words than these are in many texts.
+_LEAST_NAMES, _LEAST_WORDS = 3, 3
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？]|[:|]\s|\s->\s|\s\(")
+#: A link, or what is left of one without its scheme.
+_LINK = re.compile(r"(?:https?://)?((?:[\w-]+\.)+[a-z]{2,}/\S*)|\w+://(?:\S*)")
 
 
 class Witness:
@@ -27,14 +35,19 @@ class Witness:
     def marked(self, text: str, *, of_model: bool) -> str:
         """`text` with the lane of each line that is below the assistant's.
 
-        Of what rules took out of a session only orders are looked at: all else is somebody's words or a command's end.
+        Of what rules took out of a session only orders, and what a page said, are looked at: all else is somebody's
+        words or a command's end.
         """
 
         def judge(line: str, has_room: bool) -> Verdict:
             if is_directive(line):
                 asked = line if of_model else _without_conclusion(line)
                 return Verdict(self._of_order(asked, of_model=of_model), instruction=True)
-            lane = self._of_fact(line) if of_model and has_room else "agent"
+            lane: Lane = "agent"
+            if self._is_of_the_web(line):
+                lane = "web"
+            elif of_model and has_room:
+                lane = self._of_fact(line)
             sources = self._voices.sources(lane, keys_of(line)) if lane in PRINTED else ()
             return Verdict(lane, instruction=False, sources=sources)
 
@@ -48,7 +61,7 @@ class Witness:
     def _of_order(self, line: str, *, of_model: bool) -> Lane:
         keys = keys_of(line)
         # Where it leads says more than with which program.
-        keys = frozenset(key for key in keys if "://" in key) or keys
+        keys = frozenset(filter(_LINK.fullmatch, keys)) or keys
         if not keys or self._share(keys, "user") >= _ORDER_SHARE:
             return "user"
         printed = [(since, lane) for lane in PRINTED if (since := self._since(keys, lane)) is not None]
@@ -74,12 +87,43 @@ class Witness:
         invented = bool(names) and not any(self._share(names, lane) for lane in (*SPOKEN, *PRINTED))
         return "none" if invented else "agent"
 
+    def _is_of_the_web(self, line: str) -> bool:
+        """Whether a page said all that is telling in it, or in a sentence of it, and said it first: whoever repeats
+        that found nothing out. What the person says is theirs, whoever said it before."""
+        if not self._voices.has_web:
+            return False
+        parts = [part for part in _SENTENCE.split(line) if len(words_of(part)) >= _LEAST_WORDS]
+        return any(map(self._is_a_pages, (line, *parts)))
+
+    def _is_a_pages(self, said: str) -> bool:
+        names, words = names_of(said), words_of(said)
+        if not names and len(words) < _LEAST_WORDS:
+            return False
+        if self._share(words, "user") >= _ORDER_SHARE:
+            return False
+        of_page = {word for word in words if self._is_first_from("web", word)}
+        # With the same names in other words, or in the same words.
+        return names <= of_page and (len(names) >= _LEAST_NAMES or len(of_page) >= _WEB_SHARE * len(words))
+
+    def _is_first_from(self, lane: Lane, key: str) -> bool:
+        since = self._first(lane, key)
+        spoken = (self._first(other, key) for other in SPOKEN)
+        return since is not None and all(at is None or since < at for at in spoken)
+
+    def _first(self, lane: Lane, key: str) -> int | None:
+        """The first event in which a lane has the word; a link also without what it begins with, and the reverse."""
+        spellings = [key]
+        if (link := _LINK.fullmatch(key)) and link[1]:
+            spellings = [link[1], f"https://{link[1]}", f"http://{link[1]}"]
+        found = [at for spelling in spellings if (at := self._voices.first(lane, spelling)) is not None]
+        return min(found, default=None)
+
     def _share(self, keys: frozenset[str], lane: Lane) -> float:
-        return sum(self._voices.first(lane, key) is not None for key in keys) / len(keys)
+        return sum(self._first(lane, key) is not None for key in keys) / len(keys)
 
     def _since(self, keys: frozenset[str], lane: Lane) -> int | None:
         """The event by which this lane had said enough of it; None: never."""
-        found = sorted(at for key in keys if (at := self._voices.first(lane, key)) is not None)
+        found = sorted(at for key in keys if (at := self._first(lane, key)) is not None)
         needed = max(1, -(-len(keys) * 6 // 10))
         return found[needed - 1] if len(found) >= needed else None
 
