@@ -8,7 +8,7 @@ MESSAGES = frozenset({"message", "agent_message"})
 """Types of items in which somebody says something."""
 
 
-class Item(msgspec.Struct, frozen=True):
+class Item(msgspec.Struct, frozen=True, gc=False):
     """A `ResponseItem` as the agent stored it; `raw` is valid JSON in valid UTF-8."""
 
     #: `message`, `function_call`, … (spec §5.3).
@@ -20,3 +20,14 @@ class Item(msgspec.Struct, frozen=True):
     timestamp_ms: int | None
     #: In the file, from 1.
     line_no: int
+
+
+def valid_utf8(raw: bytes) -> bytes:
+    """The same bytes where they are UTF-8; else with what is none replaced."""
+    if raw.isascii():
+        return raw
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace").encode()
+    return raw

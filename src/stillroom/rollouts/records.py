@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from stillroom.rollouts.fragments import clean, is_marked, keeps_all_parts
-from stillroom.rollouts.item import MESSAGES, Item
+from stillroom.rollouts.item import MESSAGES, Item, valid_utf8
 from stillroom.rollouts.meta import Git, SessionMeta, meta_id, parse_meta
 from stillroom.rollouts.policy import DROPPED_ITEMS, DROPPED_ROLES, MEMORY_ITEMS, OTHER_LINES
 from stillroom.rollouts.stats import ReadStats
@@ -174,7 +174,7 @@ class Records:
             joined = b",".join([decode(line).payload for line in lines])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._one_by_one(lines)
-        if is_marked(joined) or _utf8(joined) is not joined:
+        if is_marked(joined) or valid_utf8(joined) is not joined:
             return self._one_by_one(lines)
         self.stats.kept += len(lines)
         self.stats.messages += said
@@ -221,7 +221,7 @@ class Records:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._decoded(text, line_no)
         if not payload.isascii():
-            payload = _utf8(payload)
+            payload = valid_utf8(payload)
         return self._kept(payload, known, role.decode() if role is not None else None, parse_timestamp(time), line_no)
 
     def _pass_over(self, text: bytes) -> None:
@@ -242,7 +242,7 @@ class Records:
                 self._count_bad()
                 return None
             line = repaired
-        payload = _utf8(bytes(line.payload))
+        payload = valid_utf8(bytes(line.payload))
         try:
             if line.type == "response_item":
                 head = _head.decode(payload)
@@ -305,16 +305,6 @@ class Records:
 
 def _time(line: _Line) -> int | None:
     return parse_timestamp(bytes(line.timestamp)[1:-1])
-
-
-def _utf8(raw: bytes) -> bytes:
-    if raw.isascii():
-        return raw
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("utf-8", "replace").encode()
-    return raw
 
 
 def _repair(text: bytes) -> _Line | None:

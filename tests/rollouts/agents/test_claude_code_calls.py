@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from claude_code_session import FILE, LIMIT, assistant, calls, read, returns, runs, user
+from claude_code_session import FILE, LIMIT, assistant, calls, read, returns, runs, says, user
 
 from stillroom.extract.external import ExternalContext
 from stillroom.rollouts.agents.claude_code.reader import open_items
@@ -93,6 +93,18 @@ def test_an_answered_question_is_the_users_word(tmp_path: Path):
         rendered = render_evidence(items, token_limit=1000, redact=str)
     assert "[human user]" in rendered.text
     assert "SQLite" in rendered.text.partition("Human reply:")[2]
+
+
+@pytest.mark.parametrize("damage", [b"\\ud83d", b"\xff"])
+def test_damage_in_a_result_spoils_one_letter(tmp_path: Path, damage: bytes):
+    text = "ok A\n\n<system-reminder>\nbe nice\n</system-reminder>\n"
+    torn = returns(2, text, of=1, toolUseResult=OK).replace(b" A", b" " + damage)
+    whole = says(3, "A good result, told in more than a hundred letters, so that nobody looks whether it says anything")
+    events, stats = read(tmp_path, calls(1, "Bash", command="./x"), torn, whole.replace(b"A", b"\xff"))
+    assert runs(events)[0].output[:3] == "ok " and len(runs(events)[0].output) == 4
+    assert stats.bad_lines == 0
+    with open_items(tmp_path / FILE, max_line_bytes=LIMIT) as items:
+        assert all(json.loads(item.raw.decode()) for item in items)
 
 
 def test_results_made_of_parts_are_joined(tmp_path: Path):

@@ -41,10 +41,7 @@ def superseded(path: Path, *, max_line_bytes: int, reading: Reading = READING) -
     branch: list[int] = []
     under: dict[str, int] = {}
     left: set[int] = set()
-    for line in _lines(path, max_line_bytes, reading):
-        is_root = not line.startswith(_CHILD) and line.find(_ROOT, 0, _WITHIN_BYTES) >= 0
-        if not is_root and (line.find(_USER, 0, _WITHIN_BYTES) < 0 or line.find(_RESULT, 0, _WITHIN_BYTES) >= 0):
-            continue
+    for line in _where_a_branch_may_begin(path, max_line_bytes, reading):
         if (record := parse_record(line)) is None:
             continue
         parent = record.parent_uuid or f"none in {record.session_id}"
@@ -100,15 +97,27 @@ def _is_prompt(record: Record) -> bool:
     return any(words.who == "user" for words in spoken(record.message.content))
 
 
-def _lines(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[bytes]:
+def _where_a_branch_may_begin(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[bytes]:
+    """The lines with prompts and roots, and a few others."""
+    for lines in _batches(path, max_line_bytes, reading):
+        # Of every line of the file: a loop that calls nothing else.
+        yield from [
+            line
+            for line in lines
+            if (line.find(_USER, 0, _WITHIN_BYTES) >= 0 and line.find(_RESULT, 0, _WITHIN_BYTES) < 0)
+            or (not line.startswith(_CHILD) and line.find(_ROOT, 0, _WITHIN_BYTES) >= 0)
+        ]
+
+
+def _batches(path: Path, max_line_bytes: int, reading: Reading) -> Iterator[list[bytes]]:
     with open_stored(path, reading=reading) as file:
-        for lines in read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading):
-            yield from lines
+        yield from read_batches(file, ReadStats(), max_line_bytes=max_line_bytes, reading=reading)
 
 
 def _uuids(path: Path, max_line_bytes: int, reading: Reading) -> frozenset[int]:
     """The ids in a file, as far as they are remembered; a few stand in what tools said."""
-    found = (hash(uuid.decode()) for line in _lines(path, max_line_bytes, reading) for uuid in _UUID.findall(line))
+    batches = _batches(path, max_line_bytes, reading)
+    found = (hash(uuid.decode()) for lines in batches for line in lines for uuid in _UUID.findall(line))
     return frozenset(islice(found, reading.remembered_records))
 
 

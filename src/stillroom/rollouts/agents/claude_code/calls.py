@@ -189,7 +189,7 @@ def _text(content: bytes) -> bytes:
         texts = [text_of(part.text) if part.type == "text" else size_note(part) for part in parts]
         content = _encode("\n".join(texts))
     if b"<" in content and _REMINDER in content:  # the first look is far cheaper, and settles most
-        content = _encode(without_scaffolding(msgspec.json.decode(content, type=str)).rstrip())
+        content = _encode(without_scaffolding(text_of(content)).rstrip())
     return content
 
 
@@ -213,7 +213,7 @@ def _answers(record: Record) -> bytes | None:
 
 def _reason(text: bytes) -> str:
     """Why a person refused a call, in their words; "" if they only refused it."""
-    said = msgspec.json.decode(text, type=str)
+    said = text_of(text)
     for opening in _REASONS:
         if opening in said:
             return said.partition(opening)[2].partition(_AFTER_REASON)[0].strip()

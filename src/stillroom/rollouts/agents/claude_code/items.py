@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
+from typing import Any
 
 import msgspec
 
@@ -23,7 +24,7 @@ from stillroom.rollouts.agents.claude_code.record import (
 from stillroom.rollouts.agents.claude_code.speech import Words, is_typed, read_words
 from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_user, superseded_text
 from stillroom.rollouts.fragments import clean, is_marked
-from stillroom.rollouts.item import MESSAGES, Item
+from stillroom.rollouts.item import MESSAGES, Item, valid_utf8
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
 
@@ -66,16 +67,16 @@ class Records:
 
     def items(self, lines: list[bytes], line_no: int) -> Iterator[Item]:
         """The items of `lines`, of which the first has the number `line_no`."""
+        made: list[Made] = []
+        places: list[tuple[Any, int]] = []
         for number, line in enumerate(lines, line_no):
-            record = self._record(line)
-            if record is None:
-                continue
-            made = self._read(record)
-            if made:
-                time = parse_timestamp(record.timestamp.encode()) if isinstance(record.timestamp, str) else None
-                self._count(made)
-                for kind, role, raw in made:
-                    yield Item(kind, role, raw, time, number)
+            if (record := self._record(line)) is not None and (read := self._read(record)):
+                made += read
+                places += [(record.timestamp, number)] * len(read)
+        for item, (time, number) in zip(self._finished(made), places, strict=True):
+            if item is not None:
+                at = parse_timestamp(time.encode()) if isinstance(time, str) else None
+                yield Item(item.type, item.role, item.raw, at, number)
 
     def joined(self, lines: list[bytes]) -> bytes:
         """The same items, but only their `raw`, with commas between."""
@@ -83,23 +84,11 @@ class Records:
         for line in lines:
             if (record := self._record(line)) is not None:
                 made += self._read(record)
-        self._count(made)
-        return b",".join([raw for _, _, raw in made])
+        return b",".join([item.raw for item in self._finished(made) if item is not None])
 
     def may_matter(self, beginning: bytes) -> bool:
         """False only if the first bytes of a line say that it holds nothing for memory."""
         return not is_passed_over(beginning)
-
-    def _count(self, made: list[Made]) -> None:
-        self.stats.kept += len(made)
-        self.stats.messages += sum(item.type in MESSAGES for item in made)
-
-    def _read(self, record: Record) -> list[Made]:
-        try:
-            return self._made(record)
-        except TypeError:  # a list where a name should be: it has no hash
-            self._count_bad()
-            return []
 
     def _record(self, line: bytes) -> Record | None:
         """The record that a line holds, if memory may keep something of it and it was not here before."""
@@ -112,134 +101,136 @@ class Records:
         record = parse_record(line)
         if record is None:
             self._count_bad()
-            return None
-        if isinstance(record.uuid, str) and not self._is_new(record.uuid):
+        elif isinstance(record.uuid, str) and not self._is_new(record.uuid):
             self.stats.drop("seen before")
             return None
         return record
 
-    def _made(self, record: Record) -> list[Made]:
-        match record.type:
-            case "assistant":
-                if self._is_of_another(record):
-                    return []
-                return self._finished(self._answer(record))
-            case "user":
-                if self._is_of_another(record):
-                    return []
-                return self._finished(self._user(record))
-            case "attachment":
-                return self._finished(self._attached(record))
-            case "system":
-                if record.subtype not in SYSTEM:
-                    self.stats.count_unknown(f"system/{record.subtype}")
-            case kind:
-                if kind not in BOOKKEEPING:
-                    self.stats.count_unknown(str(kind))
+    def _read(self, record: Record) -> list[Made]:
+        """What is said and done in a record."""
+        try:
+            match record.type:
+                case "assistant":
+                    return self._answer(record) if self._is_of_this(record) else []
+                case "user":
+                    return self._user(record) if self._is_of_this(record) else []
+                case "attachment":
+                    return self._attached(record)
+                case "system":
+                    if record.subtype not in SYSTEM:
+                        self.stats.count_unknown(f"system/{record.subtype}")
+                case kind:
+                    if kind not in BOOKKEEPING:
+                        self.stats.count_unknown(str(kind))
+        except TypeError:  # a list where a name should be: it has no hash
+            self._count_bad()
         return []
 
-    def _is_of_another(self, record: Record) -> bool:
+    def _is_of_this(self, record: Record) -> bool:
         """Older clients write the talk with a sub-agent into the session's own file."""
         if record.is_sidechain and not self._of_agent:
             self.stats.drop("sub-agent")
-            return True
-        return False
+            return False
+        return True
 
     # --- assistant
 
-    def _answer(self, record: Record) -> Iterator[Made]:
+    def _answer(self, record: Record) -> list[Made]:
         message = record.message
         if message is None or record.is_api_error_message or message.model == "<synthetic>":
             self.stats.drop("written by the client")
-            return
+            return []
         if isinstance(message.content, str):
-            if message.content.strip():
-                yield _said_by_assistant(_encode(message.content))
-            return
+            return [_said_by_assistant(_encode(message.content))] if message.content.strip() else []
+        made: list[Made] = []
         for block in message.content:
             if block.type == "text":
                 raw = bytes(block.text)
                 if raw.startswith(b'"') and (len(raw) > 100 or text_of(block.text).strip()):
-                    yield _said_by_assistant(raw)
+                    made.append(_said_by_assistant(raw))
             elif block.type in _CALLS:
-                yield from self._call(block, record)
+                if (call := self._call(block, record)) is not None:
+                    made.append(call)
             elif block.type not in _PASSED_OVER:
                 self.stats.count_unknown(f"assistant/{block.type}")
+        return made
 
-    def _call(self, block: Block, record: Record) -> Iterator[Made]:
+    def _call(self, block: Block, record: Record) -> Made | None:
         if not isinstance(block.id, str) or not self._is_new(f"call {block.id}"):
             self.stats.drop("seen before")
-            return
+            return None
         called = read_call(block, record)
         self._forms[block.id] = called.form
         if len(self._forms) > _PENDING_CALLS:
             del self._forms[next(iter(self._forms))]
-        yield Made(called.type, None, called.raw)
+        return Made(called.type, None, called.raw)
 
     # --- user
 
-    def _user(self, record: Record) -> Iterator[Made]:
+    def _user(self, record: Record) -> list[Made]:
         content = record.message.content if record.message is not None else ""
-        if isinstance(content, list) and any(block.type == "tool_result" for block in content):
+        if isinstance(content, list) and "tool_result" in [block.type for block in content]:
+            made: list[Made] = []
             for block in content:
                 if block.type == "tool_result":
-                    yield from self._result(block, record)
+                    made += self._result(block, record)
                 else:
                     self.stats.drop("beside a result")
-            return
+            return made
         if record.is_compact_summary:
             self.stats.drop("compaction summary")
         elif record.is_meta:
             self.stats.drop("written by the client")
         else:
-            yield from self._prompt(record, content)
+            return self._prompt(record, content)
+        return []
 
-    def _prompt(self, record: Record, content: list[Block] | str) -> Iterator[Made]:
+    def _prompt(self, record: Record, content: list[Block] | str) -> list[Made]:
         said = list(spoken(content))
         parts = [words.text for words in said if self._is_kept(words, record)]
-        others = [words.text for words in said if self._is_of_agent(words)]
-        yield from map(said_by_agent, others)
+        made = [said_by_agent(words.text) for words in said if self._is_of_agent(words)]
         if not parts:
-            if not others:
+            if not made:
                 self.stats.drop("nothing said")
-            return
+            return made
         if parts[0] in self._queued:
             self._queued.remove(parts[0])
             self.stats.drop("seen before")
-            return
+            return made
         if hash(record.uuid) in self._superseded:
             parts = [superseded_text(*parts)]
             self.stats.superseded += 1
         images = [] if isinstance(content, str) else [block for block in content if block.type in _DATA]
         self.stats.images += len(images)
-        yield said_by_user(*parts, *(size_note(block) for block in images))
+        return [*made, said_by_user(*parts, *(size_note(block) for block in images))]
 
-    def _result(self, block: Block, record: Record) -> Iterator[Made]:
+    def _result(self, block: Block, record: Record) -> list[Made]:
         called = block.tool_use_id
         if not isinstance(called, str) or not self._is_new(f"result {called}"):
             self.stats.drop("seen before")
-            return
+            return []
         result = read_result(block, record, self._forms.pop(called, None))
-        yield Made(result.type, None, result.raw)
+        made = [Made(result.type, None, result.raw)]
         if result.refusal:
-            yield said_by_agent(result.refusal) if self._of_agent else said_by_user(result.refusal)
+            made.append(said_by_agent(result.refusal) if self._of_agent else said_by_user(result.refusal))
+        return made
 
-    def _attached(self, record: Record) -> Iterator[Made]:
+    def _attached(self, record: Record) -> list[Made]:
         """A prompt that was typed while the assistant worked is kept beside the talk."""
         attachment = record.attachment
         kind = attachment.type if attachment is not None else None
+        made: list[Made] = []
         if attachment is None or kind != QUEUED:
             if kind not in ATTACHMENTS:
                 self.stats.count_unknown(f"attachment/{kind}")
-            return
-        if self._is_of_another(record):
-            return
-        for words in spoken(attachment.prompt):
-            if self._is_of_agent(words):
-                yield said_by_agent(words.text)
-            elif self._is_kept(words, record):
-                self._queued.append(words.text)
-                yield said_by_user(words.text)
+        elif self._is_of_this(record):
+            for words in spoken(attachment.prompt):
+                if self._is_of_agent(words):
+                    made.append(said_by_agent(words.text))
+                elif self._is_kept(words, record):
+                    self._queued.append(words.text)
+                    made.append(said_by_user(words.text))
+        return made
 
     # --- both
 
@@ -250,22 +241,29 @@ class Records:
     def _is_kept(self, words: Words, record: Record) -> bool:
         return not self._is_of_agent(words) and (words.who == "harness" or is_typed(record))
 
-    def _finished(self, made: Iterator[Made]) -> list[Made]:
-        """Without the memory that was shown to the session, and without inline images."""
-        finished: list[Made] = []
-        for item in made:
-            if is_marked(item.raw):
-                try:
-                    cleaned, images = clean(item.raw, user=item.role == "user")
-                except (msgspec.DecodeError, RecursionError):
-                    self._count_bad()
-                    continue
-                self.stats.images += images
-                if cleaned is None:
-                    continue
-                item = item._replace(raw=cleaned)
-            finished.append(item)
+    def _finished(self, made: list[Made]) -> Sequence[Made | None]:
+        """In valid UTF-8, without the memory that was shown to the session, and without inline images; None where
+        nothing is left."""
+        finished: list[Made | None] = [*made]
+        joined = b",".join([item.raw for item in made])  # what is rare is looked for in all of them at once
+        if is_marked(joined) or valid_utf8(joined) is not joined:
+            finished = [self._cleaned(item) for item in made]
+        kinds = [item.type for item in finished if item is not None]
+        self.stats.kept += len(kinds)
+        self.stats.messages += sum([kind in MESSAGES for kind in kinds])
         return finished
+
+    def _cleaned(self, item: Made) -> Made | None:
+        raw = valid_utf8(item.raw)
+        if not is_marked(raw):
+            return item._replace(raw=raw)
+        try:
+            cleaned, images = clean(raw, user=item.role == "user")
+        except (msgspec.DecodeError, RecursionError):
+            self._count_bad()
+            return None
+        self.stats.images += images
+        return item._replace(raw=cleaned) if cleaned is not None else None
 
     def _is_new(self, key: str) -> bool:
         number = hash(key)

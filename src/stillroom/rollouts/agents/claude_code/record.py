@@ -44,6 +44,10 @@ _START = re.compile(
     rb'|"parentUuid":(?:null|"[\w-]{1,80}"),"isSidechain":(?:true|false),(?:"agentId":"[\w-]{1,80}",)?'
     rb'"attachment":\{"type":"(?P<attachment>\w{1,40})")'
 )
+# The same for a line of the talk in a third of the time.
+_BOOKED = b'{"type":"'
+_ATTACHED = b'"attachment":{"type":"'
+_WITHIN_BYTES = 300
 _KINDS = frozenset(kind.encode() for kind in BOOKKEEPING)
 _ATTACHMENTS = frozenset(kind.encode() for kind in ATTACHMENTS)
 # Python objects take up to fifty times the room of their text.
@@ -121,16 +125,24 @@ def parse_record(line: bytes) -> Record | None:
 
 def is_passed_over(line: bytes) -> bool:
     """True only of a line whose first bytes say that memory keeps nothing of it."""
+    if line[:9] != _BOOKED and line.find(_ATTACHED, 0, _WITHIN_BYTES) < 0:
+        return False
     start = _START.match(line)
     return start is not None and (start["kind"] in _KINDS or start["attachment"] in _ATTACHMENTS)
 
 
-def text_of(raw: msgspec.Raw) -> str:
-    """A JSON string, decoded; "" for every other value."""
+def text_of(raw: bytes | msgspec.Raw) -> str:
+    """A JSON string, decoded, damage replaced; "" for every other value."""
     try:
         return msgspec.json.decode(raw, type=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    text = bytes(raw)
+    try:
+        value = json.loads(text.decode("utf-8", "replace"), strict=False) if text.startswith(b'"') else ""
+    except ValueError:
         return ""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def _repaired(line: bytes) -> bytes | None:
