@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -83,6 +84,22 @@ def test_a_session_that_was_moved_is_read_from_its_new_place_at_once(home: Home)
     path.replace(archived)
     assert counted(home.register()) == (1, 0, 0)
     assert place(home) == str(archived)
+
+
+def test_a_talk_that_moves_in_its_file_is_read_where_it_is_now(home: Home, tmp_path: Path) -> None:
+    """A log of requests has the whole talk on each line: the last line is the thread, by the name of the first."""
+    log = tmp_path / "log.jsonl"
+    lines = [
+        {"created_at": 1780000000, "messages": [{"role": "user", "content": f"{n}"} for n in range(last)]}
+        for last in (1, 2)
+    ]
+    log.write_text(json.dumps(lines[0]) + "\n", encoding="utf-8")
+    with_source(home, log, "chat-messages")
+    home.register()
+    first = place(home)
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert home.register().found == 1
+    assert place(home).startswith(f"{log}#") and place(home) != first
 
 
 def test_places_of_threads_that_are_not_known_are_not_kept(home: Home) -> None:

@@ -35,7 +35,7 @@ def settle(found: Sequence[tuple[Thread, FileStamp]], store: Store) -> Settled:
     for thread, stamp in found:
         here = Place(thread.agent, thread.rollout_path, thread.updated_at_ms, stamp)
         before = places.get(thread.thread_id)
-        if before is not None and before.path != here.path and _is_there(before.path):
+        if before is not None and _file(before.path) != _file(here.path) and _is_there(before.path):
             if _rank(here) <= _rank(before):
                 copies.append((thread.thread_id, here))
                 continue
@@ -50,5 +50,10 @@ def _rank(place: Place) -> tuple[int, bool]:
 
 
 def _is_there(path: str) -> bool:
-    """Whether the file is; of one that Codex packs, in either form. A row of a database lies in its file."""
-    return any(Path(name).exists() for name in (path, f"{path}.zst", path.rpartition("#")[0]) if name)
+    """Whether the file is; of one that Codex packs, in either form."""
+    return any(Path(name).exists() for name in (path, f"{path}.zst", _file(path)))
+
+
+def _file(path: str) -> str:
+    """Of one of many threads in a file, or in a database, that file: in it a thread may move."""
+    return path.rpartition("#")[0] or path
