@@ -12,7 +12,8 @@ CASES = {
     "`python -c pass`": ["-c", "pass"],
     "`import stillroom`": ["-c", "import stillroom"],
     "`stillroom --version`": ["-m", "stillroom", "--version"],
-    "`import cyclopts`": ["-c", "import cyclopts"],
+    "`stillroom status`, nothing known": ["-m", "stillroom", "status", "--home", "/nonexistent"],
+    "`import msgspec, sqlite3, argparse`": ["-c", "import msgspec, sqlite3, argparse"],
 }
 
 

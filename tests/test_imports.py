@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
-HEAVY = {"pydantic", "pydantic_ai", "openai", "httpx2", "opentelemetry", "cyclopts", "rich"}
+HEAVY = {"pydantic", "pydantic_ai", "openai", "httpx2", "opentelemetry", "argparse", "rich"}
 
 
 def modules_after(code: str, tmp_path: Path) -> set[str]:

@@ -1,6 +1,7 @@
 """Every error that Stillroom raises on purpose.
 
     StillroomError
+    ├── CommandLineError        a command was called with words that it does not know
     ├── ConfigError             a setting can't be used
     ├── SettingsRefused         an agent's settings file can't be changed, or should not be
     ├── StoreError              the state database
@@ -62,6 +63,10 @@ class StillroomError(Exception):
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
         super().__init__(message or (self.__doc__ or "").strip().splitlines()[0])
         self.hint = hint
+
+
+class CommandLineError(StillroomError):
+    """A command was called with words that it does not know."""
 
 
 class ConfigError(StillroomError):

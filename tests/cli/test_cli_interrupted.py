@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.cli.app import app, run_command
+from stillroom.cli.app import COMMANDS, run_command
 from stillroom.undoing import unfinished
 
 
+def stopped(*, home: Path) -> int:
+    raise KeyboardInterrupt
+
+
 @pytest.fixture
-def interrupted(capsys: pytest.CaptureFixture[str]) -> Callable[[Path], tuple[int, str]]:
-    def stopped(*, home: Path) -> None:
-        raise KeyboardInterrupt
+def interrupted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Path], tuple[int, str]]:
+    monkeypatch.setitem(COMMANDS, "stopped", f"{__name__}:stopped")
 
     def tell(home: Path) -> tuple[int, str]:
-        app.command(stopped, name="stopped")
-        try:
-            code = run_command(["stopped", "--home", str(home)])
-        finally:
-            del app["stopped"]
-        return code, capsys.readouterr().err
+        return run_command(["stopped", "--home", str(home)]), capsys.readouterr().err
 
     return tell
 

@@ -275,6 +275,6 @@ def test_importing_the_recorder_imports_nothing_heavy() -> None:
         timeout=60,
         check=True,
     )
-    assert not {"pydantic", "pydantic_ai", "openai", "cyclopts", "rich", "sqlite3", "asyncio"} & set(
+    assert not {"pydantic", "pydantic_ai", "openai", "argparse", "rich", "sqlite3", "asyncio"} & set(
         done.stdout.split()
     )

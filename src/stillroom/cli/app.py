@@ -12,22 +12,21 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from cyclopts import App, CycloptsError
-
-from stillroom import __version__
 from stillroom.cli.output import print_error
 from stillroom.cli.signals import Stopped
-from stillroom.errors import ConfigError, StillroomError, way_out
+from stillroom.command_line.command import Group
+from stillroom.command_line.running import run
+from stillroom.errors import CommandLineError, ConfigError, StillroomError, way_out
 
-app = App(
-    name="stillroom",
-    version=__version__,
-    help="Distils the finished sessions of coding agents into memory that later sessions use.",
-    help_format="markdown",
-    suppress_keyboard_interrupt=False,
-)
+_BUDGET = """The token budgets that trees of sessions share.
+
+```
+stillroom budget status
+stillroom budget serve --limit 2000000 --upstream https://api.openai.com/v1
+```
+"""
 #: Where each command is: imported when it is called, or listed.
-COMMANDS = {
+COMMANDS: dict[str, str | Group] = {
     "init": "stillroom.integrations.commands:init_command",
     "uninit": "stillroom.integrations.commands:uninit_command",
     "run": "stillroom.cli.run:run_command",
@@ -54,14 +53,19 @@ COMMANDS = {
     "memories": "stillroom.cli.switches:memories_command",
     "ingest": "stillroom.cli.ingest:ingest_command",
     "export": "stillroom.cli.export:export_command",
-    "budget": "stillroom.cli.budget:budget_app",
+    "budget": Group(
+        ("stillroom", "budget"),
+        _BUDGET,
+        {"serve": "stillroom.service.command:serve_command", "status": "stillroom.cli.budget:status_command"},
+    ),
     "mcp": "stillroom.mcp.command:mcp_command",
 }
 #: What these do is done file by file, each whole.
 _ONE_BY_ONE = frozenset({"init", "uninit", "doctor"})
 
-for number, (command, place) in enumerate(COMMANDS.items()):
-    app.command(place, name=command, sort_key=number)
+STILLROOM = Group(
+    ("stillroom",), "Distils the finished sessions of coding agents into memory that later sessions use.", COMMANDS
+)
 
 
 def run_command(tokens: Sequence[str]) -> int:
@@ -70,17 +74,9 @@ def run_command(tokens: Sequence[str]) -> int:
         # `--home "$UNSET"` would mean the current folder.
         print_error("an argument is empty", hint="is a variable of your shell not set?")
         return 2
-    if not tokens or tokens[0] in app.help_flags:
-        for command in COMMANDS:
-            app[command]  # a command that is not imported yet would be listed without its line
-    if tokens[:1] == ["budget"] and (len(tokens) == 1 or tokens[1] in app.help_flags):
-        app["budget"]["serve"]  # likewise
     try:
-        result = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
-    except CycloptsError as error:
-        print_error(str(error), hint="`stillroom --help` lists the commands")
-        return 2
-    except ConfigError as error:
+        return run(STILLROOM, tokens)
+    except (CommandLineError, ConfigError) as error:
         print_error(str(error), hint=error.hint)
         return 2
     except StillroomError as error:
@@ -99,7 +95,6 @@ def run_command(tokens: Sequence[str]) -> int:
         return _interrupted(tokens, 130)
     except Stopped as stopped:
         return _interrupted(tokens, stopped.exit_code)
-    return result if isinstance(result, int) else 0
 
 
 def _interrupted(tokens: Sequence[str], exit_code: int) -> int:

@@ -8,27 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
 from stillroom.budget.outcome import BudgetStatus
 from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.command_line.command import Option
 from stillroom.config import BUDGET, load_settings
 from stillroom.errors import BudgetError
 from stillroom.store.budgets import SharedBudget, shared_budgets
-
-budget_app = App(
-    name="budget",
-    help="""The token budgets that trees of sessions share.
-
-```
-stillroom budget status
-stillroom budget serve --limit 2000000 --upstream https://api.openai.com/v1
-```
-""",
-    help_format="markdown",
-)
-budget_app.command("stillroom.service.command:serve_command", name="serve")
 
 
 class BudgetReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,14 +23,13 @@ class BudgetReport(msgspec.Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetStatus, ...]
 
 
-@budget_app.command(name="status")
 def status_command(
     tree: str | None = None,
     /,
     *,
     home: Path | None = None,
-    max_trees: Annotated[int, Parameter(name="--max", validator=Number(gte=1))] = BUDGET.trees_told,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    max_trees: Annotated[int, Option(name="--max", at_least=1)] = BUDGET.trees_told,
+    json: bool = False,
 ) -> int:
     """Show each tree's limit, what is used, held and left, and what each of its threads used.
 

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from stillroom.cli.output import many, print_answer, print_json, size
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.rulings import moment
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.insight.coverage.counted import Count
 from stillroom.insight.coverage.coverage import Amounts, Coverage, Worst, read_coverage
@@ -28,8 +26,8 @@ def coverage_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
-    days: Annotated[int, Parameter(validator=Number(gte=1))] = 30,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    days: Annotated[int, Option(at_least=1)] = 30,
+    json: bool = False,
 ) -> int:
     """Show how much of what users said, of what failed and of what was changed lately the memory has.
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from stillroom.cli.output import print_answer, print_json
 from stillroom.cli.rulings import remedy, why
@@ -26,8 +23,8 @@ def explain_command(
     *,
     home: Path | None = None,
     cwd: Path | None = None,
-    backfill: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    backfill: bool = False,
+    json: bool = False,
 ) -> int:
     """Explain what becomes of a session: every rule about extracting, selecting and keeping it, in order.
 

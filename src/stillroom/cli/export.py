@@ -10,12 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from stillroom.cli.output import console, plain, print_data
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.errors import RecordingError, way_out
 from stillroom.recording.exporting.export import ExportFormat, export_thread, find_thread
@@ -27,8 +25,8 @@ def export_command(
     *,
     format: ExportFormat,
     output: Path | None = None,
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
-    max_chars: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
+    overwrite: bool = False,
+    max_chars: Annotated[int | None, Option(at_least=2)] = None,
     home: Path | None = None,
 ) -> int:
     """Write one session, of whichever agent, as an ATIF trajectory, a Codex rollout or a Markdown page.

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.recall.browse.listing import list_memories
 from stillroom.recall.browse.reading import read_memory
@@ -22,8 +20,8 @@ def list_command(
     home: Path | None = None,
     root: Path | None = None,
     cursor: str | None = None,
-    max_results: Annotated[int | None, Parameter(name="--max", validator=Number(gte=1))] = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    max_results: Annotated[int | None, Option(name="--max", at_least=1)] = None,
+    json: bool = False,
 ) -> int:
     """List what is in the memory folder, or in a folder of it.
 
@@ -66,9 +64,9 @@ def read_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
-    line: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
-    lines: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    line: Annotated[int, Option(at_least=1)] = 1,
+    lines: Annotated[int | None, Option(at_least=1)] = None,
+    json: bool = False,
 ) -> int:
     """Print a file of the memory folder, or some of its lines.
 
@@ -111,7 +109,7 @@ def note_command(
     home: Path | None = None,
     root: Path | None = None,
     name: str | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: bool = False,
 ) -> int:
     """Leave a note that the next consolidation takes into the memory.
 

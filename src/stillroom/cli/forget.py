@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.moment import parse_moment
 from stillroom.cli.output import console, plain, print_json
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.errors import ConfigError
 from stillroom.undoing.choosing import Choice
@@ -31,7 +31,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def forget_command(
-    threads: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
+    threads: list[str] | None = None,
     /,
     *,
     repo: str | None = None,
@@ -39,9 +39,9 @@ def forget_command(
     since: str | None = None,
     home: Path | None = None,
     root: Path | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: bool = False,
+    yes: Annotated[bool, Option(short="-y")] = False,
+    json: bool = False,
 ) -> int:
     """Forget sessions for good: what was made of them, and every line that rests on them alone.
 

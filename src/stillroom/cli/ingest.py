@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.cli.progress import progress_bars
@@ -27,7 +24,7 @@ def ingest_command(
     format: Format,
     cwd: Path | None = None,
     home: Path | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: bool = False,
 ) -> int:
     """Take one file of sessions into Stillroom's home: a backup, another machine's, or a format without a home.
 

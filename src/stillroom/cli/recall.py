@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, assert_never
+from typing import assert_never
 
 import msgspec
-from cyclopts import Parameter
 
 from stillroom.cli.output import console, plain
 from stillroom.config import load_settings
@@ -19,7 +18,7 @@ def recall_command(
     cwd: Path | None = None,
     home: Path | None = None,
     root: Path | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: bool = False,
 ) -> int:
     """Print what a session in this folder is told of the memory when it starts.
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.forget import tell_left
 from stillroom.cli.output import console, plain, print_json
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.errors import ConfigError
 from stillroom.undoing.redacting import Kind, Redacted, find_secrets, redact_stored
@@ -27,12 +27,12 @@ class _Answer(msgspec.Struct, frozen=True):
 
 def redact_command(
     *,
-    retro: Annotated[bool, Parameter(negative="")] = False,
+    retro: bool = False,
     home: Path | None = None,
     root: Path | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: bool = False,
+    yes: Annotated[bool, Option(short="-y")] = False,
+    json: bool = False,
 ) -> int:
     """Take out of everything that is stored what today's rules know as a secret, and say which kinds to rotate.
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.output import console, many, plain, print_data, print_json
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError
 from stillroom.reviewing.deciding import Accepted, accept, edit, reject
@@ -38,11 +38,11 @@ def review_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
-    accept_it: Annotated[bool, Parameter(name="--accept", negative="")] = False,
-    reject_it: Annotated[bool, Parameter(name="--reject", negative="")] = False,
-    edit_it: Annotated[bool, Parameter(name="--edit", negative="")] = False,
+    accept_it: Annotated[bool, Option(name="--accept")] = False,
+    reject_it: Annotated[bool, Option(name="--reject")] = False,
+    edit_it: Annotated[bool, Option(name="--edit")] = False,
     trust: str | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: bool = False,
 ) -> int:
     """Show what a consolidation made and what holds it back, or decide about it.
 

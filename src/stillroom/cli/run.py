@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from stillroom.cli.forecast import agrees
 from stillroom.cli.moment import parse_moment
@@ -17,6 +15,7 @@ from stillroom.cli.progress import progress_bars
 from stillroom.cli.report import print_report
 from stillroom.cli.signals import until_stopped
 from stillroom.clock import Clock, FixedClock, SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.pass_lock import take_pass_lock
 from stillroom.pipeline import Options, PipelineReport, Trigger, encode_report, run_pipeline
@@ -28,16 +27,16 @@ def run_command(
     root: Path | None = None,
     cwd: Path | None = None,
     trigger_thread: str | None = None,
-    ephemeral: Annotated[bool, Parameter(negative="")] = False,
-    backfill: Annotated[bool, Parameter(negative="")] = False,
-    upgrade: Annotated[bool, Parameter(negative="")] = False,
-    retry: Annotated[bool, Parameter(negative="")] = False,
-    adopt: Annotated[bool, Parameter(negative="")] = False,
-    max_threads: Annotated[int | None, Parameter(name="--max", validator=Number(gte=0))] = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+    ephemeral: bool = False,
+    backfill: bool = False,
+    upgrade: bool = False,
+    retry: bool = False,
+    adopt: bool = False,
+    max_threads: Annotated[int | None, Option(name="--max", at_least=0)] = None,
+    dry_run: bool = False,
+    yes: Annotated[bool, Option(short="-y")] = False,
     now: str | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: bool = False,
 ) -> int:
     """Distil finished sessions into the memory folder: extract what is new, then consolidate.
 

@@ -6,12 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from stillroom.cli.folder import say_more
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import LOOKUP, load_settings
 from stillroom.errors import ConfigError
 from stillroom.recall.browse.matching import AllOnSameLine, AllWithinLines, AnyQuery, MatchMode
@@ -20,7 +18,7 @@ from stillroom.recall.fulltext.ranked import Hit, RankedResult, RankedSearch
 
 
 def search_command(
-    words: Annotated[list[str], Parameter(negative="", consume_multiple=True)],
+    words: list[str],
     /,
     *,
     home: Path | None = None,
@@ -28,12 +26,12 @@ def search_command(
     cwd: Path | None = None,
     mode: str | None = None,
     path: str | None = None,
-    context: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
-    case_sensitive: Annotated[bool, Parameter(negative="")] = False,
-    normalized: Annotated[bool, Parameter(negative="")] = False,
-    max_results: Annotated[int | None, Parameter(name="--max", validator=Number(gte=1))] = None,
+    context: Annotated[int | None, Option(at_least=0)] = None,
+    case_sensitive: bool = False,
+    normalized: bool = False,
+    max_results: Annotated[int | None, Option(name="--max", at_least=1)] = None,
     cursor: str | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: bool = False,
 ) -> int:
     """Search the memory: the best pieces first, or every line that holds the words exactly.
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from stillroom.cli.output import many, print_answer, print_json, size
 from stillroom.cli.rulings import moment, why
@@ -50,7 +47,7 @@ def status_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: bool = False,
 ) -> int:
     """Show what Stillroom knows, what it did last, what it spent, and what the next pass would do.
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 
 from stillroom.cli.output import console, plain, print_data, print_json
 from stillroom.clock import SystemClock
@@ -35,7 +33,7 @@ class _Off(msgspec.Struct, frozen=True):
     switched_off: list[Project]
 
 
-def pause_command(*, home: Path | None = None, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+def pause_command(*, home: Path | None = None, json: bool = False) -> int:
     """Let no pass do anything until `stillroom resume`: nothing is read, extracted, consolidated or paid for.
 
     A pass that runs already ends by itself. Sessions are still told what is remembered.
@@ -66,7 +64,7 @@ def pause_command(*, home: Path | None = None, json: Annotated[bool, Parameter(n
     return 0
 
 
-def resume_command(*, home: Path | None = None, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+def resume_command(*, home: Path | None = None, json: bool = False) -> int:
     """Let passes run again after `stillroom pause`.
 
     ```
@@ -94,12 +92,12 @@ def resume_command(*, home: Path | None = None, json: Annotated[bool, Parameter(
 
 def memories_command(
     *,
-    off: Annotated[bool, Parameter(negative="")] = False,
-    on: Annotated[bool, Parameter(negative="")] = False,
+    off: bool = False,
+    on: bool = False,
     cwd: Path | None = None,
     thread: str | None = None,
     home: Path | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: bool = False,
 ) -> int:
     """Switch the memory off, or on again, for a project: its sessions are told nothing and nothing is learnt of them.
 

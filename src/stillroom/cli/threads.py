@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from stillroom.cli.output import plain, print_data, print_json, print_lines, size
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.rulings import moment, remedy, why
 from stillroom.cli.signals import until_stopped
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError
 from stillroom.extract.counting import count_threads
@@ -80,10 +79,10 @@ def threads_command(
     home: Path | None = None,
     agent: str | None = None,
     cwd: Path | None = None,
-    max_results: Annotated[int | None, Parameter(name="--max", validator=Number(gte=0))] = None,
-    no_scan: Annotated[bool, Parameter(negative="")] = False,
-    count: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    max_results: Annotated[int | None, Option(name="--max", at_least=0)] = None,
+    no_scan: bool = False,
+    count: bool = False,
+    json: bool = False,
 ) -> int:
     """List the sessions that were found, newest first, with what the next pass does with each, and why.
 

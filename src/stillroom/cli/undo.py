@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.output import console, many, plain, print_json
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.store import Store
 from stillroom.undoing.alone import alone
@@ -39,10 +39,10 @@ def undo_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
-    discard_edits: Annotated[bool, Parameter(negative="")] = False,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    discard_edits: bool = False,
+    dry_run: bool = False,
+    yes: Annotated[bool, Option(short="-y")] = False,
+    json: bool = False,
 ) -> int:
     """Take the last consolidation back, or a named one with everything after it.
 
@@ -97,7 +97,7 @@ def undo_command(
     return 0
 
 
-def redo_command(*, home: Path | None = None, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+def redo_command(*, home: Path | None = None, json: bool = False) -> int:
     """Let the next consolidation take up again what was undone.
 
     ```

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.undoing.versions import Difference, Version, change_of, change_since, open_history, resolve, versions
 
@@ -26,8 +25,8 @@ class _Log(msgspec.Struct, frozen=True):
 def log_command(
     *,
     home: Path | None = None,
-    max_versions: Annotated[int, Parameter(name="--max", validator=Number(gte=1))] = _LISTED,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    max_versions: Annotated[int, Option(name="--max", at_least=1)] = _LISTED,
+    json: bool = False,
 ) -> int:
     """List the versions of the memory folder, newest first: what each consolidation, edit and undo changed.
 
@@ -68,9 +67,9 @@ def diff_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
-    now: Annotated[bool, Parameter(negative="")] = False,
-    everything: Annotated[bool, Parameter(name="--all", negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    now: bool = False,
+    everything: Annotated[bool, Option(name="--all")] = False,
+    json: bool = False,
 ) -> int:
     """Show what a version of the memory folder changed: the newest one, if none is named.
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from stillroom.cli.output import many, print_answer, print_json
 from stillroom.cli.rulings import moment
@@ -34,8 +31,8 @@ def why_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
-    whole: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    whole: bool = False,
+    json: bool = False,
 ) -> int:
     """Explain a line of the memory: who wrote it, which sessions it rests on, who said so, how often it was cited.
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
 from rich.console import Console
 
+from stillroom.command_line.command import Option
 from stillroom.config import Settings, load_settings
 from stillroom.errors import SettingsRefused, StillroomError
 from stillroom.integrations.files import unified_diff
@@ -24,11 +24,11 @@ _Planner = Callable[[str, Settings, Programs, Mapping[str, str]], Plan]
 
 def init_command(
     *,
-    agent: Annotated[list[str] | None, Parameter(negative="")] = None,
+    agent: list[str] | None = None,
     home: Path | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: bool = False,
+    yes: Annotated[bool, Option(short="-y")] = False,
+    json: bool = False,
 ) -> int:
     """Install the hooks through which your agents' sessions are given the memory, and start passes.
 
@@ -61,11 +61,11 @@ def init_command(
 
 def uninit_command(
     *,
-    agent: Annotated[list[str] | None, Parameter(negative="")] = None,
+    agent: list[str] | None = None,
     home: Path | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: bool = False,
+    yes: Annotated[bool, Option(short="-y")] = False,
+    json: bool = False,
 ) -> int:
     """Take out what `stillroom init` put into your agents' settings, and nothing else.
 

@@ -6,10 +6,8 @@ import json as json_module
 import os
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 from rich.console import Console
 
 from stillroom.clock import SystemClock
@@ -24,9 +22,9 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", ""), "warning": ("warn", "yell
 def doctor_command(
     *,
     home: Path | None = None,
-    fix: Annotated[bool, Parameter(negative="")] = False,
-    model: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    fix: bool = False,
+    model: bool = False,
+    json: bool = False,
 ) -> int:
     """Look for what keeps Stillroom from working, and say what to do about each.
 

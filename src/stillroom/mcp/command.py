@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import SERVING, load_settings
 from stillroom.errors import ConfigError
 
@@ -19,10 +17,10 @@ def mcp_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
-    http: Annotated[bool, Parameter(negative="")] = False,
+    http: bool = False,
     host: str = "127.0.0.1",
-    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = SERVING.http_port,
-    no_token: Annotated[bool, Parameter(negative="")] = False,
+    port: Annotated[int, Option(at_least=0, at_most=65535)] = SERVING.http_port,
+    no_token: bool = False,
 ) -> int:
     """Serve the memory over the Model Context Protocol: tools to list, read and search it and to add a note, and what
     a session is told at its start as a prompt and a resource.

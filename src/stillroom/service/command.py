@@ -12,12 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from stillroom.budget import RolloutBudgetConfig
 from stillroom.budget.config import given_keys
 from stillroom.clock import SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import GATEWAY, Settings, load_settings
 from stillroom.errors import ConfigError
 
@@ -28,11 +26,11 @@ _TOLD_AT_SHARES = (2, 4, 10)
 def serve_command(
     *,
     upstream: str,
-    limit: Annotated[int | None, Parameter(validator=Number(gt=0))] = None,
-    remind_at: Annotated[str | None, Parameter(name="--remind-at")] = None,
+    limit: Annotated[int | None, Option(at_least=1)] = None,
+    remind_at: str | None = None,
     tree: str | None = None,
     home: Path | None = None,
-    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = GATEWAY.port,
+    port: Annotated[int, Option(at_least=0, at_most=65535)] = GATEWAY.port,
 ) -> int:
     """Hold agents of any kind to a budget: a gateway on this machine between them and their model.
 

@@ -1,0 +1,51 @@
+"""Finds the command that is called, and calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from stillroom.command_line.command import Command, Function, Group, read_command
+from stillroom.command_line.parsing import HELP, HelpAsked, meant, parse
+from stillroom.errors import CommandLineError
+
+
+def run(group: Group, tokens: Sequence[str]) -> int:
+    """Call the command and return its exit code. Raises `CommandLineError`, and what the command raises."""
+    if not tokens or tokens[0] in HELP:
+        return _help(group)
+    name, rest = tokens[0], tokens[1:]
+    if name not in group.members:
+        what = "option" if name.startswith("-") else "command"
+        raise CommandLineError(
+            f"there is no {what} `{name}`{meant(name, list(group.members))}",
+            hint=f"`{' '.join(group.words)} --help` lists the commands",
+        )
+    found = member(group, name)
+    if isinstance(found, Group):
+        return run(found, rest)
+    try:
+        values, options = parse(found, rest)
+    except HelpAsked:
+        return _help(found)
+    except CommandLineError as error:
+        error.hint = f"`{' '.join(found.words)} --help` shows how it is used"
+        raise
+    return found.function(*values, **options) or 0
+
+
+def member(group: Group, name: str) -> Command | Group:
+    """A command of the group, with what it imports."""
+    found = group.members[name]
+    if isinstance(found, Group):
+        return found
+    module, _, function = found.partition(":")
+    called: Function = getattr(import_module(module), function)
+    return read_command((*group.words, name), called)
+
+
+def _help(found: Command | Group) -> int:
+    from stillroom.command_line.help import print_help  # it draws with rich
+
+    print_help(found)
+    return 0
