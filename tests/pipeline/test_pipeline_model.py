@@ -18,6 +18,8 @@ from stillroom.sandbox import probe
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim
 from stillroom.testing import SAMPLE_MEMORY, CallTool, LoopbackModel, RecordedRequest, Reply, Say
+from stillroom.undoing.undo import plan_undo, undo
+from stillroom.undoing.versions import open_history
 
 CODEX_HOME = Path(__file__).parents[2] / "examples" / "codex-home"
 DAY_AFTER = 1_796_029_200_000  # 2026-11-30T09:00:00Z
@@ -130,6 +132,35 @@ async def test_a_model_extracts_and_an_agent_consolidates(tmp_path: Path, codex_
     assert [call.phase for call in calls].count("extract") == 6
     assert [call.phase for call in calls].count("consolidate") == 2
     assert all(call.outcome == "ok" and call.usage.input_tokens for call in calls)
+
+
+@needs_shell
+@pytest.mark.anyio
+async def test_what_is_undone_is_not_made_again_by_a_model_either(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    script = Script(write_both(), Say("done"), write_both(), Say("done"))
+    with LoopbackModel(script) as server:
+        settings = settings_for(tmp_path, server)
+        await run(settings, clock)
+        asked = len(server.requests)
+        history = open_history(settings)
+        with Store.open(settings.database, clock=clock) as store:
+            assert undo(settings, store, history, plan_undo(settings, history, None, now=clock.now())).held_out == 6
+        clock.advance(seconds=8 * HOUR)
+        again = await run(settings, clock)
+        assert (len(server.requests), again.failed) == (asked, False)
+        assert not (settings.root / "MEMORY.md").exists()
+        # Nor by a model that is to do what another did.
+        other = msgspec.structs.replace(
+            settings.memories, extract_model="loopback:gpt-5", consolidation_model="offline"
+        )
+        await run(msgspec.structs.replace(settings, memories=other), clock)
+        assert len(server.requests) == asked
+        with Store.open(settings.database, clock=clock) as store:
+            assert store.redo() == 6
+        assert consolidated((await run(settings, clock)).consolidate).inputs == 6
+        assert len(server.requests) > asked
 
 
 @pytest.mark.slow
