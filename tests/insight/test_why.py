@@ -151,6 +151,13 @@ def test_a_line_that_nothing_says_is_said_to_be_so(house: House) -> None:
     assert [(each.named, each.share) for each in why.rests_on] == [(True, 0.0)]
 
 
+def test_of_what_was_there_when_the_history_began_nobody_knows_the_writer(house: House) -> None:
+    house.settings.history.rename(house.settings.home / "gone.git")
+    History(house.settings.history).ensure(house.root, now=NOW + 1)
+    origin = house.one(house.line(LINE)).origin
+    assert (origin.by, origin.note) == ("unknown", "it was in the folder when this history began")
+
+
 def test_what_a_person_wrote_is_said_to_be_theirs_before_and_after_the_next_version(house: House) -> None:
     house.write(LINE, MINE)
     assert (house.one(house.line(MINE)).origin.by, house.one(house.line(MINE)).support) == ("person", "none")

@@ -52,6 +52,10 @@ def compare(old: Mapping[str, Entry], new: Mapping[str, Entry]) -> list[Change]:
     return sorted(changes, key=lambda change: os.fsencode(change.path))
 
 
+TAKEN = "Take the folder as it is"
+"""A folder as it was found, at first or when it was taken over: who wrote what is in it, nobody noted."""
+
+
 class History:
     """The baseline and what came before it."""
 
@@ -79,7 +83,7 @@ class History:
 
     def take(self, folder: Path, *, now: int) -> str | None:
         """Keep the folder as it is, whoever wrote it: it becomes the baseline."""
-        return self.commit(folder, "Take the folder as it is", now=now)
+        return self.commit(folder, TAKEN, now=now)
 
     def noted_folder(self) -> str | None:
         """The folder that this was last the history of; None when it was never noted."""

@@ -15,6 +15,7 @@ from stillroom.store import Store
 from stillroom.undoing.versions import UNDOES
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import BRANCH, Repository
+from stillroom.workspace.history import TAKEN
 from stillroom.workspace.publish import EDITS
 from stillroom.workspace.trailers import ENGINE, PROMPT, RELEASE, REVIEWED, RUN, trailers_of
 
@@ -130,8 +131,11 @@ def _made(version: _Version, store: Store, *, note: str) -> Origin:
     run = trailers.get(RUN)
     if subject == EDITS:
         return Origin(by="person", note=note, commit=version.commit, at=version.at, subject=subject)
+    if subject == TAKEN:
+        told = note or "it was in the folder when this history began"
+        return Origin(by="unknown", note=told, commit=version.commit, at=version.at, subject=subject)
     if run is None or not subject.startswith(_CONSOLIDATES):
-        told = note or "it was in the folder before Stillroom took it over, or a person wrote it"
+        told = note or "no consolidation made that version"
         return Origin(by="person", note=told, commit=version.commit, at=version.at, subject=subject)
     if REVIEWED in version.message:
         note = "; ".join(filter(None, (note, "a person reviewed it, and may have edited it")))
