@@ -89,7 +89,7 @@ _TELLING_LINE = (
 # fmt: on
 # A test that failed, by name.
 _NAMED = late(
-    r"^\s*(?:FAILED\s+\S*::\S+|FAIL:?\s+\S.*|--- FAIL: \S+|[✗✖✕×]\s+\S.*|not ok \d+.*|"
+    r"^\s*(?:FAILED\s+\S*::\S+|FAIL:?\s+\S.*|--- FAIL: \S+|[✗✖✕×●]\s+\S.*|not ok \d+.*|"
     r"\S.* > \S.* FAILED|\d+\) \S.*|test \S+ \.\.\. FAILED)$",
     re.MULTILINE,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stillroom.offline import cues
 from stillroom.offline.session import chosen, kinds, overwritten, referents, settings, shell, stance, values
@@ -11,6 +11,10 @@ from stillroom.offline.session.wish import Wish, amended, amends, distinct, with
 from stillroom.offline.session.wishes import wishes_of
 from stillroom.offline.text import words
 from stillroom.rollouts.events import Ran
+
+
+_TALK_TURNS = 3
+"""Of a talk before the work, this many turns back are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ def listen(turns: list[Turn]) -> Heard:
     given = settings.find(turns, taken_back)
     given_in = settings.by_turn(given)
     for turn in turns:
-        before = turns[turn.number - 1] if turn.number else None
+        before = _before(turns, turn.number)
         if before is not None:
             if stance.rejects(turn):
                 turned_down += [(before.number, words.content(offer)) for offer in referents.offers(before)]
@@ -62,7 +66,7 @@ def listen(turns: list[Turn]) -> Heard:
     for number, later in taken_back.items():
         undone.setdefault(number, later)
     wishes = values.without_renamed(values.without_overwritten(wishes, put_over, turns), turns)
-    wishes = values.without_refuted(wishes, turns)
+    wishes = values.without_outdated(values.without_refuted(wishes, turns), turns)
     wishes = settings.apply(wishes, [s for s in given if s.turn not in undone], turns)
     wishes += chosen.find(turns, put_over, frozenset(wish.turn for wish in wishes))
     wishes.sort(key=lambda wish: wish.turn)
@@ -80,6 +84,18 @@ def listen(turns: list[Turn]) -> Heard:
         dead=settings.dead(turns),
         outdated=tuple(outdated),
     )
+
+
+def _before(turns: list[Turn], number: int) -> Turn | None:
+    """The turn before, with what the user had said of it in the talk that led there: nothing was done in between."""
+    if not number:
+        return None
+    before = turns[number - 1]
+    first = number - 1
+    while first > 0 and not turns[first].runs and number - first < _TALK_TURNS and not turns[first - 1].runs:
+        first -= 1
+    talk = [message for turn in turns[first : number - 1] for message in turn.messages]
+    return replace(before, messages=(*talk, *before.messages)) if talk else before
 
 
 def _only_looks(run: Ran) -> bool:

@@ -33,6 +33,7 @@ _ASKS_FIRST = late(
 """Begins a question that people type without its mark."""
 _TAG = late(
     r",\s?(?:right|huh|eh|innit|nicht wahr|oder|gell|verdad|n'est-ce pas|né|да|правда)\W*$|[，、,]\s?(?:对吧|是吧)\W*$"
+    r"|,\s?(?:is|are|does|do|did|was|were|will|can|has|have|ai)(?:n['’]?t)? (?:it|they|that|this|we|you|he|she|there|i)(?: \w+)?\W*$"
     r"|(?:でしょ|だよね|그렇지|맞지)\W*$",
     re.IGNORECASE,
 )

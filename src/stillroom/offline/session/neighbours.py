@@ -41,7 +41,7 @@ def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
     if _PRONOUN.match(sentence):
         leans = kinds.own_weight(before, spoken) >= 1 and not unmeant.is_idle(before, spoken)
     else:
-        leans = bool(words.identifiers(before)) and not words.identifiers(sentence)
+        leans = any(not name[0].isdigit() for name in words.identifiers(before)) and not words.identifiers(sentence)
         leans = leans and kinds.own_weight(sentence, spoken) < kinds.LEANING
     return (
         leans

@@ -147,6 +147,19 @@ def evidence(turn: Turn, quote: str) -> str:
                     and any(re.search(rf"(?<![\w.]){re.escape(name)}(?:_?000)*(?![\w])", line) for name in names)
                 ):
                     return f"now `{words.shorten(line[1:].strip().replace('`', ''), 100)}` in `{edit.path}`"
+        if "mv " in (run.command or "") and (moved := _moved_to(run.command or "", names)):
+            return f"now `{moved}`"
+    return ""
+
+
+def _moved_to(command: str, names: list[str]) -> str:
+    """The name of `names` that a command gave to a file."""
+    for part in shell.parts(command):
+        told = shell.words(part.head)
+        if told[:1] == ["mv"] or told[:2] == ["git", "mv"]:
+            new = told[-1].rstrip("/")
+            if any(new == name or new.endswith("/" + name) for name in names):
+                return words.shorten(new, 100)
     return ""
 
 

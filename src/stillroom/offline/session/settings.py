@@ -98,9 +98,26 @@ def dead(turns: Sequence[Turn]) -> tuple[Dead, ...]:
     return tuple(found)
 
 
+def left(turns: Sequence[Turn]) -> tuple[tuple[int, float], ...]:
+    """Every value that an edit took out of a line and put another one in its place, with the turn."""
+    found: list[tuple[int, float]] = []
+    for turn in turns:
+        for edit in (e for run in turn.runs if run.ok is not False for e in run.edits):
+            added, removed = _lines(edit)
+            for key, line in removed:
+                new = {v for k, text in added if k == key for v in _values(text)}
+                found += [(turn.number, value) for value in _values(line) - new if new]
+    return tuple(found)
+
+
+def numbers_of(text: str) -> frozenset[float]:
+    """The numbers that `text` names."""
+    return frozenset(_value(n) for n in kinds.numbers(text))
+
+
 def speaks_of(text: str, turn: int, values: Sequence[Dead]) -> bool:
     """Whether `text`, said in `turn`, is on a value that was written over later."""
-    numbers = {_value(n) for n in kinds.numbers(text)}
+    numbers = numbers_of(text)
     return any(d.turn == turn and d.value in numbers for d in values)
 
 

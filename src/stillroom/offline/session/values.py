@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
-from stillroom.offline.session import kinds, overwritten, runs, shell
+from stillroom.offline.session import kinds, overwritten, runs, settings, shell
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish, amended
 from stillroom.offline.text import words
 
 _VALUED = ("decision", "preference", "correction")
 """Kinds of wishes that set a value in the files."""
+_SOON_TURNS = 2
+"""What is changed within this many turns after it was told of is what was meant."""
 
 
 def stands_alone(later: Wish, earlier: Wish, put_over: dict[int, overwritten.Overwritten]) -> bool:
@@ -71,6 +74,19 @@ def without_renamed(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
 def without_refuted(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
     """Without wishes that name a value with which a command failed, and which worked with another one."""
     return [wish for wish in wishes if not _is_refuted(wish, turns[wish.turn])]
+
+
+def without_outdated(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
+    """Without states that the user told of and that the work then changed ("it has 3 already", and 3 became 0)."""
+    left = settings.left(turns)
+    return [wish for wish in wishes if wish.kind != "fact" or not _is_outdated(wish, left)]
+
+
+def _is_outdated(wish: Wish, left: Sequence[tuple[int, float]]) -> bool:
+    if any(not name[0].isdigit() for name in words.identifiers(wish.quote)):
+        return False
+    numbers = settings.numbers_of(wish.quote)
+    return any(0 <= turn - wish.turn <= _SOON_TURNS and value in numbers for turn, value in left)
 
 
 def _is_refuted(wish: Wish, turn: Turn) -> bool:

@@ -21,9 +21,15 @@ def without(text: str) -> str:
 
 
 def quoted(text: str) -> list[str]:
-    """What `text` has in quotation marks, where that is more than a word."""
-    found = (match[0][1:-1] for match in _QUOTED.finditer(text))
-    return [inner for inner in found if len(inner.split()) > 1 or sum(ord(c) > 0x2E80 for c in inner) > 2]
+    """What `text` has in quotation marks: more than a word as it stands, less than that in the marks of code."""
+    found: list[str] = []
+    for match in _QUOTED.finditer(text):
+        inner = match[0][1:-1]
+        if len(inner.split()) > 1 or sum(ord(c) > 0x2E80 for c in inner) > 2:
+            found.append(inner)
+        elif inner.strip():
+            found += [f'"{inner}"', f"'{inner}'"]
+    return found
 
 
 def splits(text: str, start: int, end: int) -> bool:
