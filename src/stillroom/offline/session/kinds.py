@@ -61,7 +61,7 @@ def states(quote: str, spoken: tuple[str, ...]) -> bool:
         return False
     if cues.opens("approval", quote, spoken) and cues.has("personal", quote, spoken):
         return False
-    if cues.has("verdict", point, spoken):
+    if cues.has("verdict", point, spoken) or (numbers(quote) and cues.has("period", quote, spoken)):
         return False
     clauses = re.split(r"(?<=[,;:，；、])\s*|\s(?=(?:so|also|así que|donc|então|поэтому)\s)", point)
     orders = any(cues.opens(kind, clause, spoken) for clause in clauses[1:] for kind in ("request", "order"))
