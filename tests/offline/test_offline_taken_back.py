@@ -92,7 +92,7 @@ def test_a_commit_that_was_reverted_is_told_as_taken_back() -> None:
         patched("views.py", "+posts = posts.select_related('author')"),
         ran("make test", "OK"),
     )
-    assert "tried and taken back by the user: `views.py` (`@cache_page(600)`)" in text
+    assert "tried and reverted (taken back by the user): `views.py` (`@cache_page(600)`)" in text
     assert 'asked: "the list page is slow, cache it' not in text
 
 

@@ -175,7 +175,7 @@ def _fact_line(fact: Statement) -> str:
 def _failure_lines(task: TaskNotes) -> list[str]:
     lines = [_failure_line(failure) for failure in task.failures]
     lines += [f"- disproved, not the cause: {shorten(s.text, 300)}" for s in task.disproved]
-    lines += [f"- tried and taken back by the user: {text}" for text in task.undone]
+    lines += [f"- tried and reverted (taken back by the user): {text}" for text in task.undone]
     lines += [f"- left open: {s.text}" for s in task.open]
     return lines
 

@@ -13,6 +13,7 @@ from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import mentions, words
 from stillroom.offline.text.pattern import late
 from stillroom.offline.text.secrets import gives_secret
+from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact
 
 _WONDERS = late(
@@ -145,6 +146,8 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         return None
     if gives_secret(quote) or (kind == "fact" and redact(quote) != quote):
         return None
+    if kind == "fact" and _is_mended(quote, turn):
+        return None
     leans = weight < BARE or (
         kind != "rule" and weight < LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
     )
@@ -182,6 +185,14 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         negative=cues.has("prohibition", quote, spoken),
         subject=own | (words.content(about) if weight < LEANING else frozenset()),
     )
+
+
+def _is_mended(quote: str, turn: Turn) -> bool:
+    """Whether a state that the user told of was looked into and changed in the same turn: a complaint, then."""
+    edit = next((i for i, step in enumerate(turn.steps) if isinstance(step, Ran) and step.edits), None)
+    if edit is None or quote not in turn.sentences[:1] or referents.evidence(turn, quote):
+        return False
+    return any(isinstance(step, Said) and cues.has("cause", step.text, turn.spoken) for step in turn.steps[:edit])
 
 
 def _turns_down(turn: Turn, before: Turn) -> bool:
