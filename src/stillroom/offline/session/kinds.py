@@ -26,7 +26,7 @@ _ASKS_FIRST = late(
     r"(?:what (?:was|is the (?:name|difference|point|reason|status|deal)|were)|who(?:'s| is| was| wrote| did| the)"
     r"|where (?:is|was|did|do|does)|how (?:do|does|did|can|much|many|long|come)"
     r"|why (?:is|was|do|does|did|are|were|would)"
-    r"|when (?:was|did|will)|which (?:one )?(?:is|was)|wer (?:ist|war|hat)|wo (?:ist|war|sind)|wie (?:war|hieß|heißt)"
+    r"|who \w+s (?:an?|the|that|this|our)\b|when (?:was|did|will)|which (?:one )?(?:is|was)|wer (?:ist|war|hat)|wo (?:ist|war|sind)|wie (?:war|hieß|heißt)"
     r"|cómo se (?:llama|llamaba)|quién (?:es|era|ha)|dónde (?:está|estaba)|comment s'appel\w+|qui a)\b",
     re.IGNORECASE,
 )
@@ -61,7 +61,9 @@ def states(quote: str, spoken: tuple[str, ...]) -> bool:
         return False
     if cues.opens("approval", quote, spoken) and cues.has("personal", quote, spoken):
         return False
-    if cues.has("verdict", point, spoken) or (numbers(quote) and cues.has("period", quote, spoken)):
+    if cues.has("verdict", point, spoken) or cues.has("reading", quote, spoken):
+        return False
+    if numbers(quote) and cues.has("period", quote, spoken):
         return False
     clauses = re.split(r"(?<=[,;:，；、])\s*|\s(?=(?:so|also|así que|donc|então|поэтому)\s)", point)
     orders = any(cues.opens(kind, clause, spoken) for clause in clauses[1:] for kind in ("request", "order"))

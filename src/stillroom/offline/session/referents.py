@@ -137,7 +137,7 @@ def action(turn: Turn) -> str:
 
 def evidence(turn: Turn, quote: str) -> str:
     """The added line of this turn's edits that holds a number or name of `quote`."""
-    names = [*re.findall(r"\d+", quote), *words.identifiers(quote)]
+    names = [*re.findall(r"\d+(?:[.,]\d+)*", quote), *words.identifiers(quote)]
     for run in turn.runs:
         for edit in run.edits:
             for line in edit.diff.splitlines():

@@ -25,6 +25,10 @@ _WONDERS = late(
 """Asks whether something might be done, which asks for nothing yet."""
 
 
+_POINTERS = ("first", "second", "third", "last", "retract", "anaphora", "pointing", "correction")
+"""Cues that name no thing: a place in a row, or that another one is meant."""
+
+
 def wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
     found: list[Wish] = []
     last: list[Wish] = []
@@ -148,6 +152,8 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         return None
     if kind == "fact" and _is_mended(quote, turn):
         return None
+    if kind in ("correction", "decision") and _only_points(quote, spoken):
+        return None
     leans = weight < BARE or (
         kind != "rule" and weight < LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
     )
@@ -185,6 +191,15 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         negative=cues.has("prohibition", quote, spoken),
         subject=own | (words.content(about) if weight < LEANING else frozenset()),
     )
+
+
+def _only_points(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence names nothing but places in a row ("the other one. no, the first")."""
+    if words.identifiers(quote) or kinds.numbers(quote):
+        return False
+    for kind in _POINTERS:
+        quote = cues.without(kind, quote, spoken)
+    return kinds.own_weight(quote, spoken) == 0
 
 
 def _is_mended(quote: str, turn: Turn) -> bool:
