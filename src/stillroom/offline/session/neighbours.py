@@ -66,10 +66,14 @@ def goes_on(sentence: str, wish: Wish, spoken: tuple[str, ...]) -> bool:
     own = words.content(sentence)
     if words.weight(own) > _TRAILING or (cues.opens("pointing", sentence, spoken) and words.weight(own) <= BARE):
         return False
-    if own & wish.subject or words.identifiers(sentence) or kinds.numbers(sentence):
+    if cues.has("reading", sentence, spoken) or cues.opens("approval", sentence, spoken):
+        return False
+    if own & wish.subject:
         return True
     if cues.has("personal", sentence, spoken):
         return False
+    if words.identifiers(sentence) or kinds.numbers(sentence):
+        return True
     return words.weight(own) <= _BARE_WORD or any(cues.has(kind, sentence, spoken) for kind in _TIES)
 
 
