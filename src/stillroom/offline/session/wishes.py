@@ -29,6 +29,10 @@ _POINTERS = ("first", "second", "third", "last", "retract", "anaphora", "pointin
 """Cues that name no thing: a place in a row, or that another one is meant."""
 
 
+_BORNE_OUT = 2.0
+"""A state shares this much with an edit that has to do with it (in words)."""
+
+
 def wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
     found: list[Wish] = []
     last: list[Wish] = []
@@ -150,7 +154,7 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         return None
     if gives_secret(quote) or (kind == "fact" and redact(quote) != quote):
         return None
-    if kind == "fact" and _is_mended(quote, turn):
+    if kind == "fact" and (_is_mended(quote, turn) or not _is_borne_out(quote, turn)):
         return None
     if kind in ("correction", "decision") and _only_points(quote, spoken):
         return None
@@ -200,6 +204,19 @@ def _only_points(quote: str, spoken: tuple[str, ...]) -> bool:
     for kind in _POINTERS:
         quote = cues.without(kind, quote, spoken)
     return kinds.own_weight(quote, spoken) == 0
+
+
+def _is_borne_out(quote: str, turn: Turn) -> bool:
+    """Whether a state that the user tells of binds, names a thing, or has to do with the work that followed."""
+    if cues.has("constraint", quote, turn.spoken):
+        return True
+    if any(not name[0].isdigit() for name in words.identifiers(quote)) or referents.evidence(turn, quote):
+        return True
+    if turn.spoken[0] in ("zh", "ja", "ko") and re.search(r"[A-Za-z]{3,}", quote):
+        return True
+    own = words.content(quote)
+    done = (words.pieces(edit.path + " " + edit.diff[:4000]) for run in turn.runs for edit in run.edits)
+    return any(words.weight(own & held) >= _BORNE_OUT for held in done)
 
 
 def _is_mended(quote: str, turn: Turn) -> bool:
