@@ -12,7 +12,6 @@ from stillroom.offline.session.wishes import wishes_of
 from stillroom.offline.text import words
 from stillroom.rollouts.events import Ran
 
-
 _TALK_TURNS = 3
 """Of a talk before the work, this many turns back are remembered."""
 

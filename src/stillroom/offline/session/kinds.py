@@ -26,14 +26,16 @@ _ASKS_FIRST = late(
     r"(?:what (?:was|is the (?:name|difference|point|reason|status|deal)|were)|who(?:'s| is| was| wrote| did| the)"
     r"|where (?:is|was|did|do|does)|how (?:do|does|did|can|much|many|long|come)"
     r"|why (?:is|was|do|does|did|are|were|would)"
-    r"|who \w+s (?:an?|the|that|this|our)\b|when (?:was|did|will)|which (?:one )?(?:is|was)|wer (?:ist|war|hat)|wo (?:ist|war|sind)|wie (?:war|hieß|heißt)"
+    r"|who \w+s (?:an?|the|that|this|our)\b"
+    r"|when (?:was|did|will)|which (?:one )?(?:is|was)|wer (?:ist|war|hat)|wo (?:ist|war|sind)|wie (?:war|hieß|heißt)"
     r"|cómo se (?:llama|llamaba)|quién (?:es|era|ha)|dónde (?:está|estaba)|comment s'appel\w+|qui a)\b",
     re.IGNORECASE,
 )
 """Begins a question that people type without its mark."""
 _TAG = late(
     r",\s?(?:right|huh|eh|innit|nicht wahr|oder|gell|verdad|n'est-ce pas|né|да|правда)\W*$|[，、,]\s?(?:对吧|是吧)\W*$"
-    r"|,\s?(?:is|are|does|do|did|was|were|will|can|has|have|ai)(?:n['’]?t)? (?:it|they|that|this|we|you|he|she|there|i)(?: \w+)?\W*$"
+    r"|,\s?(?:is|are|does|do|did|was|were|will|can|has|have|ai)(?:n['’]?t)?"
+    r" (?:it|they|that|this|we|you|he|she|there|i)(?: \w+)?\W*$"
     r"|(?:でしょ|だよね|그렇지|맞지)\W*$",
     re.IGNORECASE,
 )
