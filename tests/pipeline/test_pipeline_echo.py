@@ -13,6 +13,7 @@ from stillroom.extract.reading import read_text
 from stillroom.pipeline import Options, run_pipeline
 from stillroom.recall.telling.instructions import Instructions, instructions
 from stillroom.store import Store
+from stillroom.testing import LoopbackModel, RecordedRequest, Reply, Say
 
 START = 1_796_029_200
 DAY = 24 * 3600
@@ -120,3 +121,50 @@ async def test_ten_cycles_of_an_agent_that_repeats_its_memory_change_nothing(tmp
             )
             assert "What do you know" in text.rendered.text
             assert "seed_db" not in text.rendered.text
+
+
+@pytest.mark.anyio
+async def test_a_model_has_nothing_to_repeat_either(tmp_path: Path) -> None:
+    """It keeps whatever it is shown of the cause; of ten sessions that were told it, it is shown nothing."""
+    codex = tmp_path / "codex"
+    kept: list[int] = []
+
+    def keep(request: RecordedRequest) -> Reply:
+        shown = request.body.decode()
+        if "seed_db" not in shown:
+            return Say(json.dumps({"raw_memory": "", "rollout_summary": "", "rollout_slug": ""}))
+        kept.append(request.number)
+        raw = (
+            f"---\ndescription: tests\ntask: tests\ntask_group: app\ntask_outcome: success\ncwd: {CWD}\n"
+            f"keywords: tests\n---\n\n### Task 1: tests\n\ntask: tests\ntask_group: app\ntask_outcome: success\n\n"
+            f"Reusable knowledge:\n- {CAUSE}\n"
+        )
+        return Say(json.dumps({"raw_memory": raw, "rollout_summary": f"# Tests\n\n- {CAUSE}\n", "rollout_slug": "t"}))
+
+    with LoopbackModel(keep) as server:
+        settings = Settings(
+            home=tmp_path / "home",
+            memories=Memories(
+                max_rollouts_per_startup=16,
+                max_rollout_age_days=90,
+                max_unused_days=365,
+                extract_model="loopback:m",
+                ask_above_weighted_tokens=10**9,
+            ),
+            sources=(Source(format="codex", root=str(codex)),),
+            providers={"loopback": server.provider()},
+        )
+        clock = FixedClock(START * 1000)
+        record(codex, 0, first_session())
+        options = Options(backfill=True, agreed=True)
+        await run_pipeline(settings, options=options, clock=clock)
+        before = {path: path.read_bytes() for path in sorted(settings.root.rglob("*")) if path.is_file()}
+        assert CAUSE.encode() in before[settings.root / "MEMORY.md"]
+        for cycle in range(1, 11):
+            clock.advance(seconds=DAY)
+            record(codex, cycle, echoing_session(settings, cycle))
+            report = await run_pipeline(settings, options=options, clock=clock)
+            assert report.extract is not None and report.extract.failed == 0
+            assert report.extract.no_output == 1
+            assert {path: path.read_bytes() for path in sorted(settings.root.rglob("*")) if path.is_file()} == before
+    assert len(kept) == 1

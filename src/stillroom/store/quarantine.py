@@ -57,6 +57,6 @@ def trust(db: sqlite3.Connection, line_id: str, *, now: int) -> None:
 
 
 def _tree(db: sqlite3.Connection, thread_id: str) -> str:
-    """The oldest known ancestor: a fork, a sub-agent and who started them are one witness."""
+    """The oldest known ancestor: a sub-agent and who started it are one witness. A fork is known by its sources."""
     row = execute(db, "find_root", thread_id=to_sql(thread_id)).fetchone()
     return str(row["root"]) if row is not None else thread_id
