@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -64,6 +65,27 @@ def test_on_an_empty_home_there_is_nothing_to_do_and_nothing_is_created(words: l
     home = tmp_path / "nowhere"
     assert run_command([*words, "--home", str(home)]) == 0
     assert not home.exists()
+
+
+@pytest.mark.parametrize("words", [COMMANDS[0], COMMANDS[3]], ids=lambda words: words[0])
+def test_a_program_is_answered_in_json_on_an_empty_home_too(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([*words, "--json", "--home", str(tmp_path / "nowhere")]) == 0
+    assert json.loads(capsys.readouterr().out)["done"] is None
+
+
+@pytest.mark.parametrize(
+    "words", [["forget", "--match", "biome here", "--yes"], COMMANDS[3]], ids=lambda words: words[0]
+)
+def test_a_folder_that_outlived_its_database_is_cleaned_all_the_same(words: list[str], house: House) -> None:
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    handbook = house.root / "MEMORY.md"
+    handbook.write_text(handbook.read_text(encoding="utf-8") + f"\n# Mine\n\n- token {token}\n", encoding="utf-8")
+    for path in house.home.glob("state.sqlite3*"):
+        path.unlink()
+    assert run_command([*words, "--home", str(house.home)]) == 0
+    assert ("biome here" if words[0] == "forget" else token) not in every_byte(house.home)
 
 
 @pytest.mark.parametrize("words", CHANGING, ids=lambda words: words[0])

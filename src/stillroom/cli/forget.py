@@ -86,8 +86,10 @@ def forget_command(
     if choice == Choice():
         raise ConfigError("nothing is named", hint="name sessions, or use --repo, --match or --since")
     settings = load_settings(home=home, root=root).impatient
-    if not settings.database.is_file():
+    if not any(path.exists() for path in (settings.database, settings.root, settings.history)):
         console().print("there is no memory yet", style="yellow")
+        if json:
+            print_json(_Answer(Preview(threads=(), lines=(), files=(), undecided=()), None))
         return 0
     clock = SystemClock()
     with store_alone(settings, clock) as store:

@@ -62,8 +62,10 @@ def redact_command(
     if not retro:
         raise ConfigError("what is new is redacted by itself", hint="`--retro` looks back at what is stored")
     settings = load_settings(home=home, root=root).impatient
-    if not settings.database.is_file():
+    if not any(path.exists() for path in (settings.database, settings.root, settings.history)):
         console().print("there is no memory yet", style="yellow")
+        if json:
+            print_json(_Answer((), None))
         return 0
     clock = SystemClock()
     with store_alone(settings, clock) as store:

@@ -236,7 +236,7 @@ def _preview(settings: Settings, traces: Traces) -> tuple[list[str], list[Line],
         if purged.text is None or purge.finder.names_in(path):
             files.append(told)
             return
-        lines.extend(Line(path=told, text=text) for text in purged.dropped)
+        lines.extend(Line(path=told, text=text) for text in purged.dropped if text.strip())
         undecided.extend(Line(path=told, text=text) for text in purged.undecided)
 
     if settings.root.is_dir():
