@@ -121,6 +121,16 @@ def test_a_session_is_read_once_until_something_changes(house: House) -> None:
     assert house.coverage().amounts.words == Count(2, 0, 1)
 
 
+def test_what_was_extracted_and_did_not_come_into_the_folder_is_lost_too(house: House) -> None:
+    thread_id = house.session(1, "Always deploy the zebra with the okapi")
+    house.extract(thread_id, "- deploy the zebra\n- a page knows the okapi [lane: web; from 11111111]")
+    found = house.coverage()
+    assert (found.lost.not_in_folder, found.lost.withheld) == (1, 1)
+    assert found.amounts.words == Count(3, 2, 0)  # of the okapi only the page's line speaks
+    house.folder(f"- deploy the zebra (thread_id={thread_id})")
+    assert house.coverage().lost.not_in_folder == 0
+
+
 def test_what_was_cut_is_counted_and_named(house: House) -> None:
     thread_id = house.session(1, "Hello there")
     (path,) = (house.settings.home / "codex").rglob("*.jsonl")

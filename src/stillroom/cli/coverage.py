@@ -98,6 +98,10 @@ def _lost(found: Coverage) -> Iterator[Line]:
         parts.append(
             f"{many(len(lost.shortened), 'session')} that did not fit the model ({', '.join(lost.shortened[:3])})"
         )
+    if lost.not_in_folder:
+        parts.append(f"{many(lost.not_in_folder, 'session')} that the folder does not name")
+    if lost.withheld:
+        parts.append(f"{many(lost.withheld, 'line')} that only a tool or the web says (`stillroom review`)")
     yield ("yellow" if parts else None), f"lost to cuts  {', '.join(parts) or 'nothing'}"
 
 

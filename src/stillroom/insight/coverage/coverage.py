@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,7 @@ from stillroom.config import LOOKUP, Settings
 from stillroom.errors import RecallError, RolloutError
 from stillroom.insight.coverage.counted import Count, Counted, load_counts, save_counts
 from stillroom.insight.coverage.units import units_of, vocabulary_of
+from stillroom.lanes import admit
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.browse.paths import read_text
 from stillroom.recall.browse.walk import Walk
@@ -22,6 +23,7 @@ from stillroom.rollouts.readers import open_thread
 from stillroom.store import Question, Standing, Store
 from stillroom.store.forgetting import KeptOutput
 from stillroom.store.rules import State
+from stillroom.workspace.artifacts import summary_stem
 from stillroom.workspace.layout import HANDBOOK, SKILLS, SUMMARY
 
 _DAY_MS = 24 * 3600 * 1000
@@ -56,7 +58,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True):
-    """What never reached the extraction, or only in part."""
+    """What never reached the extraction, or the folder, or only in part."""
 
     bad_lines: int = 0
     #: Lines over the limit, and what was taken out of them.
@@ -66,6 +68,11 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
     shortened: tuple[str, ...] = ()
     #: Files that can't be read now.
     unreadable: int = 0
+    #: Sessions of which something was extracted and that the handbook names nowhere: the selection has so many at most,
+    #: or the handbook is full.
+    not_in_folder: int = 0
+    #: Lines that only a tool or the web said, and that stay out.
+    withheld: int = 0
 
 
 class Worst(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +140,8 @@ def read_coverage(
             cut_bytes=sum(count.cut_bytes for _, count in pairs),
             shortened=_shortened(store, counts.keys()),
             unreadable=unreadable,
+            not_in_folder=counter.not_in_folder(),
+            withheld=_withheld(settings, store, counts.keys()),
         ),
         agents=_parts(pairs, lambda standing: standing.thread.agent),
         projects=_parts(pairs, project_of),
@@ -150,11 +159,14 @@ class _Counter:
         self._version = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._outputs: dict[str, tuple[int, str]] = {}
         self._known = load_counts(settings.home)
+        self._unnamed = 0
 
         def keep(output: KeptOutput) -> None:
             if output.thread_id in wanted:
-                text = f"{output.raw_memory}\n{output.rollout_summary}"
-                self._outputs[output.thread_id] = output.source_updated_at, text
+                said = admit(f"{output.raw_memory}\n{output.rollout_summary}", lambda line: False)
+                self._outputs[output.thread_id] = output.source_updated_at, said
+                stem = summary_stem(output.thread_id, output.source_updated_at, None)
+                self._unnamed += output.thread_id not in text and stem not in text
 
         store.each_output(keep)
 
@@ -173,6 +185,10 @@ class _Counter:
         words, failures, files = (Count(*each) for each in zip(totals, extracted, folder, strict=True))
         stats = items.stats
         return Counted(key, words, failures, files, stats.bad_lines, stats.long_lines, stats.cut_bytes)
+
+    def not_in_folder(self) -> int:
+        """Sessions with an output that no file of the folder names."""
+        return self._unnamed
 
     def save(self, counts: Mapping[str, Counted]) -> None:
         """Keep what was counted for the next time."""
@@ -252,6 +268,14 @@ class _Extract(msgspec.Struct):
 
 class _Report(msgspec.Struct):
     extract: _Extract | None = None
+
+
+def _withheld(settings: Settings, store: Store, looked_at: Collection[str]) -> int:
+    memories = settings.memories
+    selection = store.select_inputs(
+        limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
+    )
+    return sum(each.thread_id in looked_at for each in selection.withheld)
 
 
 def _shortened(store: Store, looked_at: Iterable[str]) -> tuple[str, ...]:
