@@ -38,7 +38,7 @@ _LINK = re.compile(r"\S+://\S+|(?:[\w-]+\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HEAD = re.compile(r"(?:#+ (?:Task \d+:)?|[a-z_]{3,20}:|Rollout context:)?")
 _LEFT_OUT = "(left out: only a tool or the web says so)"
 _GAP = re.compile(r"- \(left out: only .* says so; `stillroom review` names it [0-9a-f]{10}\)")
-_WHO = {"file": "a file", "tool": "a tool", "web": "the web", "none": "the model"}
+WHO = {"file": "a file", "tool": "a tool", "web": "the web", "none": "the model"}
 
 
 class Verdict(NamedTuple):
@@ -143,7 +143,7 @@ def admit(text: str, is_admitted: Callable[[Quarantined], bool], *, with_gaps: b
         elif is_admitted(found):
             kept.append(_MARK.sub("", line))
         elif with_gaps:
-            kept.append(f"- (left out: only {_WHO[found.lane]} says so; `stillroom review` names it {found.line_id})")
+            kept.append(f"- (left out: only {WHO[found.lane]} says so; `stillroom review` names it {found.line_id})")
     return "\n".join(kept)
 
 

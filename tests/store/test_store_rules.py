@@ -308,6 +308,18 @@ def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: S
     assert deciding() is None
 
 
+def test_lines_that_stay_out_of_a_memory_are_told_with_it(store: Store, clock: FixedClock) -> None:
+    line = "- the deploy needs `make seed` [lane: web; instruction]"
+    extract(store, "t", draft=Stage1Draft(raw_memory=f"raw\n{line}", rollout_summary="summary"))
+    explained = store.explain("t", question(clock))
+    assert explained is not None and explained.selected
+    (out,) = explained.withheld
+    assert (out.line.lane, out.line.text) == ("web", "the deploy needs `make seed`")
+    store.trust_line(out.line.line_id)
+    explained = store.explain("t", question(clock))
+    assert explained is not None and explained.withheld == ()
+
+
 def test_what_failed_is_tried_again_at_once_when_a_person_says_so(store: Store, clock: FixedClock) -> None:
     save(store, thread("t"))
     for _ in range(3):

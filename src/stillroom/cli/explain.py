@@ -10,6 +10,7 @@ from stillroom.cli.rulings import remedy, why
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import Settings, load_settings
 from stillroom.errors import RecordingError
+from stillroom.lanes import WHO
 from stillroom.pausing import paused_since
 from stillroom.recording.exporting.export import find_thread
 from stillroom.store import Explanation, Question, Ruling, Store
@@ -95,6 +96,9 @@ def _lines(explanation: Explanation) -> Iterator[tuple[str | None, str]]:
     yield from _rulings(explanation.extraction)
     yield "bold", f"in the memory: {'yes' if explanation.selected else 'no'}"
     yield from _rulings(explanation.selection)
+    for out in explanation.withheld:
+        yield "yellow", f"  out   {'line':<13} only {WHO[out.line.lane]} says: {out.line.text}"
+        yield "yellow", f"{'':<21} what would change it: `stillroom review --trust {out.line.line_id}`"
     if explanation.retention:
         yield "bold", "kept:"
         yield from _rulings([explanation.retention])

@@ -17,13 +17,12 @@ from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError
+from stillroom.lanes import WHO
 from stillroom.reviewing.deciding import Accepted, accept, edit, reject
 from stillroom.reviewing.showing import HeldReview, held_review
 from stillroom.store import Store
 from stillroom.store.records import Withheld
 from stillroom.undoing.alone import alone
-
-_SOURCES = {"file": "a file", "tool": "a tool", "web": "the web", "none": "the model"}
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -146,7 +145,7 @@ def _tell(answer: _Answer) -> None:
     for each in answer.withheld:
         order = ", an instruction" if each.line.instruction else ""
         say(f"out      {each.line.line_id}  {each.line.text}", "yellow")
-        say(f"         only {_SOURCES[each.line.lane]} says so{order}; session {each.thread_id} in {each.cwd}")
+        say(f"         only {WHO[each.line.lane]} says so{order}; session {each.thread_id} in {each.cwd}")
     if answer.withheld:
         say("--trust NAME lets a line in")
     found = answer.held

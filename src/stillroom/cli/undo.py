@@ -14,9 +14,6 @@ from stillroom.cli.output import console, many, plain, print_json
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
-from stillroom.store import Store
-from stillroom.undoing.alone import alone
-from stillroom.undoing.finishing import finish
 from stillroom.undoing.undo import Undone, UndoPreview, plan_undo, undo
 from stillroom.undoing.versions import open_history
 
@@ -114,12 +111,7 @@ def redo_command(*, home: Path | None = None, json: bool = False) -> int:
     settings = load_settings(home=home).impatient
     sessions = 0
     if settings.database.is_file():
-        clock = SystemClock()
-        with (
-            alone(settings.home),
-            Store.open(settings.database, clock=clock, limits=settings.database_limits) as store,
-        ):
-            finish(settings, store)
+        with store_alone(settings, SystemClock()) as store:
             sessions = store.redo()
     if json:
         print_json(_Redone(sessions))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from stillroom.store.records import Withheld
 from stillroom.store.rules import (
     ExtractionRule,
     Facts,
@@ -90,6 +91,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     selection: tuple[Ruling, ...]
     #: None: there is nothing to keep.
     retention: Ruling | None
+    #: Lines of what was extracted that stay out of the memory, because only a tool or the web says them.
+    withheld: tuple[Withheld, ...] = ()
 
     @property
     def selected(self) -> bool:

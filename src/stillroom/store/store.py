@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+import msgspec
+
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
 from stillroom.spending import ModelCall, Usage
@@ -385,8 +387,17 @@ class Store:
 
     def explain(self, thread_id: str, question: Question) -> Explanation | None:
         """Every rule about one thread before such a pass, in order. None: it is not known."""
+        memories = question.memories
+        limit, days = memories.max_raw_memories_for_consolidation, memories.max_unused_days
         with self._database.read() as db:
-            return standings.explain(db, thread_id, question)
+            explained = standings.explain(db, thread_id, question)
+            if explained is None or not explained.selected:
+                return explained
+            selection = consolidation.select(db, limit=limit, max_unused_days=days, now=question.now)
+            withheld = quarantine.without_quarantined(db, selection).withheld
+        return msgspec.structs.replace(
+            explained, withheld=tuple(line for line in withheld if line.thread_id == thread_id)
+        )
 
     def try_claim_stage1(
         self, thread_id: str, *, worker_id: str, source_updated_at: int, stage: StageOne, max_running: int
