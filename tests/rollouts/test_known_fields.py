@@ -46,7 +46,7 @@ def test_a_name_that_is_not_fit_to_be_shown_is_counted_without_it(name: str) -> 
 def test_a_session_that_invents_names_cannot_fill_the_table() -> None:
     stats = ReadStats()
     FieldWatch("claude-code", stats).look(
-        [json.dumps({"type": "user", **{f"a{n}": 1 for n in range(500)}}).encode()] * 30
+        [json.dumps({"type": "user", **{f"a{line}_{n}": 1 for n in range(500)}}).encode() for line in range(30)]
     )
     assert len(stats.unknown_fields) == 100
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +28,9 @@ _LOOKS_INSIDE = 3
 _MOST_SHAPES = 200
 #: A longer line holds an output or a blob, and to find its fields takes as long as to read it.
 _MAX_LINE_BYTES = 32 * 1024
-#: Elements looked at of a list.
+#: Elements looked at of a list, and unknown fields told of one record: each is looked at for a secret.
 _MAX_ELEMENTS = 8
+_MAX_UNKNOWN = 20
 #: What names the kind of a record, and of what stands in one; the first that is there.
 _RECORD_KINDS = ("type", "kind", "role", "source")
 _KINDS = ("type", "kind")
@@ -122,7 +124,8 @@ def _unknown(fields: _Fields, door: str, known: Known) -> list[str]:
     names = known.levels.get(level)
     if names is None:
         return []
-    found = [f"{level}.{_shown(name)}" for name in fields if name not in names]
+    unknown = islice((name for name in fields if name not in names), _MAX_UNKNOWN)
+    found = [f"{level}.{_shown(name)}" for name in unknown]
     for name, value in fields.items():
         if (inside := f"{level}.{name}") in known.doors:
             for each in _objects(bytes(value)):
