@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.homes import HOMES
-from stillroom.rollouts.known_fields import FieldWatch, Known, known_fields, unknown_fields
+from stillroom.rollouts.known_fields import FieldWatch, Known, known_fields, unknown_fields, watch_fields
 from stillroom.rollouts.readers import open_thread
 from stillroom.rollouts.stats import ReadStats
 from stillroom.thread import Thread
@@ -82,6 +82,6 @@ def test_an_invented_field_shows_after_a_session_is_read(tmp_path: Path) -> None
     thread = Thread(
         thread_id="a", agent="codex", rollout_path=str(path), source="cli", cwd="", created_at_ms=0, updated_at_ms=0
     )
-    with open_thread(thread, max_line_bytes=1 << 20) as items:
+    with watch_fields(open_thread(thread, max_line_bytes=1 << 20), thread.agent) as items:
         list(items)
     assert items.stats.unknown_fields == {"response_item.payload:message.mood": 2}

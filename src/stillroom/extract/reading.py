@@ -16,10 +16,12 @@ from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.evidence import render_evidence
 from stillroom.rollouts.exchanges import without_exchanges
 from stillroom.rollouts.item import Item
+from stillroom.rollouts.known_fields import watch_fields
 from stillroom.rollouts.readers import open_thread
 from stillroom.rollouts.render import render_string, render_texts
 from stillroom.rollouts.rendered import Rendered
 from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.rollouts.truncate import BYTES_PER_TOKEN
 from stillroom.store.records import ThreadRead
 from stillroom.thread import MemoryMode, Thread
@@ -71,7 +73,7 @@ def read_text(
     Raises `RolloutError`.
     """
     external, echo = ExternalContext(), Echo(root)
-    with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_lines) as items:
+    with _opened(thread, stage).heard(echo.told.add_lines) as items:
         if form == "string" and not refuse_external and forgotten is None:
             rendered = render_texts(echo.texts(items.texts()), token_limit=token_limit, redact=redact)
         else:
@@ -97,7 +99,7 @@ def read_thread_events(
     """Read what happened, already redacted, without what it was told of the memory at `root`, nor what it repeats of
     forgotten sessions. Raises `RolloutError`."""
     external, measured, echo = ExternalContext(), _Measured(), Echo(root)
-    with open_thread(thread, max_line_bytes=stage.max_line_bytes).heard(echo.told.add_lines) as items:
+    with _opened(thread, stage).heard(echo.told.add_lines) as items:
         watched = external.watch(items) if refuse_external else items
         events = read_events(_redacted(echo.items(_known(measured.watch(watched), forgotten)), redact))
     return ReadEvents(
@@ -139,7 +141,7 @@ _array, _kind = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(_K
 
 def count_thread(thread: Thread, *, stage: StageOne) -> ThreadRead:
     """What the rollout holds, by reading all of it. Raises `RolloutError`."""
-    with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
+    with _opened(thread, stage) as items:
         size = sum(len(text) + 1 for text in items.texts())
     return thread_read(_totals(items.stats, size), _unknown(items.stats))
 
@@ -178,6 +180,10 @@ def _renderer(form: ExtractionInput) -> Callable[..., Rendered]:
             return render_evidence
         case _:
             assert_never(form)
+
+
+def _opened(thread: Thread, stage: StageOne) -> ItemStream[Decoder]:
+    return watch_fields(open_thread(thread, max_line_bytes=stage.max_line_bytes), thread.agent)
 
 
 def _unknown(stats: ReadStats) -> Unknown:

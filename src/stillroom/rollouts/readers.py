@@ -9,7 +9,6 @@ from typing import Protocol
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.found import Discovery
-from stillroom.rollouts.known_fields import FieldWatch
 from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.thread import FileStamp, Rest, Thread
 
@@ -141,12 +140,8 @@ def reader_of(agent: str) -> Reader:
 def open_thread(
     thread: Thread, *, max_line_bytes: int, stop_after_bytes: int | None = None, reading: Reading = READING
 ) -> ItemStream[Decoder]:
-    """The items of a thread, whichever agent recorded it. Raises `RolloutError` if it can't be opened.
-
-    Fields that nobody knows are counted in a sample of its records.
-    """
+    """The items of a thread, whichever agent recorded it. Raises `RolloutError` if it can't be opened."""
     items = reader_of(thread.agent).open_items(
         Path(thread.rollout_path), max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading
     )
-    items.heard(FieldWatch(thread.agent, items.stats).look)
     return items.after(thread.told_items) if isinstance(thread, Rest) else items

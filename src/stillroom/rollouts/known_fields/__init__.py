@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from stillroom.rollouts.redact import redact
 from stillroom.rollouts.stats import ReadStats
+from stillroom.rollouts.stream import Decoder, ItemStream
 
 #: Lines looked at where a session begins, as most kinds come there; then one of every so many batches of lines.
 _FIRST_LINES = 16
@@ -45,6 +46,7 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 _Fields = dict[str, msgspec.Raw]
+D = TypeVar("D", bound=Decoder)
 
 
 class Known(NamedTuple):
@@ -79,6 +81,11 @@ def unknown_fields(line: bytes, known: Known) -> list[str]:
         return _unknown(_fields(line), "", known)
     except _UNREADABLE:
         return []
+
+
+def watch_fields(items: ItemStream[D], agent: str) -> ItemStream[D]:
+    """The same items, of which the unknown fields are counted while they are read: in a sample of the records."""
+    return items.heard(FieldWatch(agent, items.stats).look)
 
 
 class FieldWatch:
