@@ -22,22 +22,24 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from stillroom.pattern import late
+
 Lane = Literal["user", "agent", "file", "tool", "web", "none"]
 """From most to least trusted; `none`: nothing in the session says it."""
 
-_MARK = re.compile(r" \[lane: (file|tool|web|none)(; instruction)?(?:; from ([0-9a-f]{8}(?:,[0-9a-f]{8})*))?\]$")
-_BULLET = re.compile(r"\s*[-*] ")
+_MARK = late(r" \[lane: (file|tool|web|none)(; instruction)?(?:; from ([0-9a-f]{8}(?:,[0-9a-f]{8})*))?\]$")
+_BULLET = late(r"\s*[-*] ")
 # Chinese, Japanese and Korean are written without spaces: every letter counts as a word.
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_WORD = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 #: So much of a line in another line, and that one says it too.
 _SAME_SHARE = 0.75
 _MAX_LINE_CHARS = 2000
 #: What rules say of a line: it is no part of what the line says.
-_REMARK = re.compile(r" \(found by the assistant[^)]*\)")
-_LINK = re.compile(r"\S+://\S+|(?:[\w-]+\.)+[a-z]{2,}/\S*", re.IGNORECASE)
-_HEAD = re.compile(r"(?:#+ (?:Task \d+:)?|[a-z_]{3,20}:|Rollout context:)?")
+_REMARK = late(r" \(found by the assistant[^)]*\)")
+_LINK = late(r"\S+://\S+|(?:[\w-]+\.)+[a-z]{2,}/\S*", re.IGNORECASE)
+_HEAD = late(r"(?:#+ (?:Task \d+:)?|[a-z_]{3,20}:|Rollout context:)?")
 _LEFT_OUT = "(left out: only a tool or the web says so)"
-_GAP = re.compile(r"- \(left out: only .* says so; `stillroom review` names it [0-9a-f]{10}\)")
+_GAP = late(r"- \(left out: only .* says so; `stillroom review` names it [0-9a-f]{10}\)")
 WHO = {"file": "a file", "tool": "a tool", "web": "the web", "none": "the model"}
 
 

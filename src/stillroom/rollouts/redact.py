@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 from typing import NamedTuple
 
 import re2
@@ -99,10 +100,14 @@ def heads_pattern() -> str:
     return "|".join(f"(?:{_short(rule.head)})" for rule in _RULES)
 
 
-_heads = re2.compile(heads_pattern().encode(), options())
+@cache
+def _heads() -> re2._Regexp:
+    """Compiled when the first text is looked at, and the next when the first head is found: few commands need both."""
+    return re2.compile(heads_pattern().encode(), options())
 
 
-def _which_rules() -> re2.Set:
+@cache
+def _which() -> re2.Set:
     which = re2.Set.MatchSet(options())
     for rule in _RULES:
         which.Add(_short(rule.head).encode())
@@ -110,14 +115,12 @@ def _which_rules() -> re2.Set:
     return which
 
 
-_which = _which_rules()
-
-
 def _find(data: bytes) -> list[Span]:
     """Every secret, in order, without overlaps."""
     spans: list[Span] = []
     pos = 0
-    while (head := _heads.search(data, pos)) is not None:
+    heads = _heads()
+    while (head := heads.search(data, pos)) is not None:
         start = head.start()
         pos = start + 1
         for index in _rules_at(data, start):
@@ -135,7 +138,7 @@ def _find(data: bytes) -> list[Span]:
 
 def _rules_at(data: bytes, pos: int) -> list[int]:
     """The rules whose heads stand at `pos`, first ones first."""
-    return sorted(_which.Match(data[pos : pos + _HEAD_WINDOW_BYTES]) or ())
+    return sorted(_which().Match(data[pos : pos + _HEAD_WINDOW_BYTES]) or ())
 
 
 def _named_by_form(data: bytes, span: Span) -> Span:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from stillroom.config import StageTwo
+from stillroom.pattern import late
 from stillroom.store.records import Stage1Output
 from stillroom.workspace.tree import (
     DEFAULTS,
@@ -29,12 +30,12 @@ RAW_MEMORIES = "raw_memories.md"
 SUMMARIES = "rollout_summaries"
 
 _RAW_TITLE = "# Raw Memories"
-_SECTION = re.compile(r"^## Thread `(.*)`\nupdated_at: ", re.MULTILINE)
+_SECTION = late(r"^## Thread `(.*)`\nupdated_at: ", re.MULTILINE)
 _SLUG_CHARACTERS = 60
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HASH_SPACE = len(_ALPHABET) ** 4
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
-_NOT_IN_SLUG = re.compile(r"[^0-9a-zA-Z]")
+_UUID = late(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
+_NOT_IN_SLUG = late(r"[^0-9a-zA-Z]")
 #: The last second that a four-digit year can say.
 _LAST_SECOND = 253_402_300_799
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from stillroom.pattern import late
+
 _GROUP = "# Task Group:"
-_TASK = re.compile(r"## Task \d+\b")
+_TASK = late(r"## Task \d+\b")
 #: A task rests on session summaries, or on resources that an extension brought.
 _SOURCES = ("### rollout_summary_files", "### extension_resource_files")
 _KEYWORDS = "### keywords"
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FENCE = late(r" {0,3}(`{3,}|~{3,})")
 
 
 class Problem(NamedTuple):

@@ -9,15 +9,16 @@ import os
 import re
 from collections.abc import Iterator
 
+from stillroom.pattern import late
 from stillroom.workspace.tree import Entry
 
-_HEADER = re.compile(
+_HEADER = late(
     rb"(diff --git [^\n]*\n)((?:(?:old mode|new mode|new file mode|deleted file mode) [^\n]*\n)*)"
     rb"(?:index [^\n]*\n)?(?:(--- [^\n]*?)\t?\n(\+\+\+ [^\n]*?)\t?\n)?"
 )
-_HUNK = re.compile(rb"^(@@ -[0-9,]+ \+[0-9,]+ @@)[^\n]*$", re.MULTILINE)
+_HUNK = late(rb"^(@@ -[0-9,]+ \+[0-9,]+ @@)[^\n]*$", re.MULTILINE)
 _NAMED = {7: b"a", 8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13: b"r", 34: b'"', 92: b"\\"}
-_ODD = re.compile(rb'[\x00-\x1f\x7f"\\]')
+_ODD = late(rb'[\x00-\x1f\x7f"\\]')
 
 
 def added(path: str, data: bytes, entry: Entry) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from stillroom.pattern import late
+
 RUN = "Stillroom-Run"
 ENGINE = "Stillroom-Engine"
 """`offline`, or the model's `provider:name`."""
@@ -16,7 +18,7 @@ RELEASE = "Stillroom-Release"
 REVIEWED = "Reviewed by a person"
 """Stands in the message of a result that waited for one, who may have edited it."""
 
-_LINE = re.compile(r"^(Stillroom-[A-Za-z]+): (\S.*)$", re.MULTILINE)
+_LINE = late(r"^(Stillroom-[A-Za-z]+): (\S.*)$", re.MULTILINE)
 
 
 def with_trailers(message: str, trailers: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stillroom.config import RedactionStyle, StageTwo
 from stillroom.errors import WorkspaceError
+from stillroom.pattern import late
 from stillroom.rollouts.redact import redact_counted
 from stillroom.workspace.artifacts import SUMMARIES
 from stillroom.workspace.finding import Finding
@@ -26,8 +27,8 @@ _BYTES_PER_TOKEN = 4
 #: A placeholder is short; matching stays cheap on any line.
 _MAX_ELISION_CHARACTERS = 160
 
-_REFERENCE = re.compile(rf"{SUMMARIES}/([^\s/()\[\]<>*`'\",;|{{}}]+?\.md)\b")
-_SKILL = re.compile(r"(?<![\w./~-])skills/[\w./-]+?\.md\b")
+_REFERENCE = late(rf"{SUMMARIES}/([^\s/()\[\]<>*`'\",;|{{}}]+?\.md)\b")
+_SKILL = late(r"(?<![\w./~-])skills/[\w./-]+?\.md\b")
 _DOTS = r"(?:\.{3,}|…)"
 _SUBJECT = (
     r"(?:rest|remainder|remaining|other|others|existing|previous|prior|above|below|everything|all|same|content|file)"
@@ -35,7 +36,7 @@ _SUBJECT = (
 _KEPT = (
     r"(?:unchanged|omitted|elided|as before|same as before|not shown|truncated|kept as is|stays? the same|for brevity)"
 )
-_ELISION = re.compile(
+_ELISION = late(
     rf"[\[(<{{]+!?-*\s*{_DOTS}?[^\n]*\b{_SUBJECT}\b[^\n]*\b{_KEPT}\b[^\n]*[\])>}}]+|"
     rf"{_DOTS}[^\n]*\b{_KEPT}\b[^\n]*|"
     rf"(?:the )?{_SUBJECT}\b[^\n]*\b{_KEPT}\s*{_DOTS}|"

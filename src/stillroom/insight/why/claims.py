@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from stillroom.pattern import late
+
 #: What a text must share with a claim, by the weight of its words, to be taken for saying it; of few words all.
 SAYS_IT = 0.6
 _FEW_WORDS = 2
@@ -22,12 +24,12 @@ _MOST_WORDS = 40
 _QUOTE_CHARS = 12
 _QUOTED_WORDS = 3
 
-_QUOTED = re.compile(r"“([^”]{4,})[”…]|\"([^\"]{4,})(?:\"|…)|`([^`]{4,})`")
-_BEHIND = re.compile(r"(?:\s*(?:\[Task \d+\]|\[ad-hoc note\]|\(in [^()]{1,200}\)|\(supersedes: .*\)))+\s*$")
-_MARKS = re.compile(r"^\s*(?:[-*+>]\s+|\d+[.)]\s+|#{1,6}\s+(?:Task \d+:\s*)?)*")
-_OUTCOME = re.compile(r" \((?:success|partial|fail|failed|uncertain)\)$")
-_WORD = re.compile(r"[^\W_]+(?:[._/@+-][^\W_]+|_+[^\W_]+)*")
-_UNSPACED = re.compile("[\u0e01-\u0eff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
+_QUOTED = late(r"“([^”]{4,})[”…]|\"([^\"]{4,})(?:\"|…)|`([^`]{4,})`")
+_BEHIND = late(r"(?:\s*(?:\[Task \d+\]|\[ad-hoc note\]|\(in [^()]{1,200}\)|\(supersedes: .*\)))+\s*$")
+_MARKS = late(r"^\s*(?:[-*+>]\s+|\d+[.)]\s+|#{1,6}\s+(?:Task \d+:\s*)?)*")
+_OUTCOME = late(r" \((?:success|partial|fail|failed|uncertain)\)$")
+_WORD = late(r"[^\W_]+(?:[._/@+-][^\W_]+|_+[^\W_]+)*")
+_UNSPACED = late("[\u0e01-\u0eff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]+")
 _COMMON = frozenset(
     re.findall(
         r"\w+",

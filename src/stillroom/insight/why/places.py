@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +11,12 @@ import msgspec
 from stillroom.config import LOOKUP
 from stillroom.errors import InvalidRequest, NotFound, PathRefused, RecallError
 from stillroom.insight.why.claims import claim_of, folded, words_of
+from stillroom.pattern import late
 from stillroom.recall.browse.paths import opened_path, quoted, read_text, readable
 from stillroom.recall.browse.walk import Walk
 from stillroom.workspace.layout import HANDBOOK, SKILLS, SUMMARY
 
-_NUMBERED = re.compile(r"(?P<path>.+):(?P<line>\d{1,9})")
+_NUMBERED = late(r"(?P<path>.+):(?P<line>\d{1,9})")
 #: A phrase is looked for in these; a session's own summary is asked for by file and line.
 _SEARCHED = (HANDBOOK, SUMMARY)
 #: A line that has less of the words of a phrase is no match.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -10,16 +9,17 @@ from pathlib import Path
 from stillroom.errors import RecallError
 from stillroom.insight.why.claims import claim_of, folded
 from stillroom.insight.why.places import Spot, read_lines
+from stillroom.pattern import late
 from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES
 from stillroom.workspace.layout import HANDBOOK, SUMMARY
 
 _GROUP = "# Task Group:"
-_TASK = re.compile(r"## Task (\d+)\b")
-_REFERENCES = re.compile(r"\[Task (\d+)\]")
-_THREAD = re.compile(r"\bthread_id[=:]\s*([^\s,)]+)")
-_FILE = re.compile(rf"{SUMMARIES}/([^\s,()`\]]+\.md)")
-_RAW = re.compile(r"^## Thread `(.*)`$")
-_TOPIC = re.compile(r"\bMEMORY\.md, (?P<group>.+), Task (?P<task>\d+);")
+_TASK = late(r"## Task (\d+)\b")
+_REFERENCES = late(r"\[Task (\d+)\]")
+_THREAD = late(r"\bthread_id[=:]\s*([^\s,)]+)")
+_FILE = late(rf"{SUMMARIES}/([^\s,()`\]]+\.md)")
+_RAW = late(r"^## Thread `(.*)`$")
+_TOPIC = late(r"\bMEMORY\.md, (?P<group>.+), Task (?P<task>\d+);")
 #: Lines of the header of a session's summary that may name its thread.
 _HEADER_LINES = 12
 

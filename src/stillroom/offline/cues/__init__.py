@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 Script = Literal["latin", "cyrillic", "other"]
 SCRIPT_OF: dict[str, Script] = {"ru": "cyrillic", "ko": "other", "zh": "other", "ja": "other"}

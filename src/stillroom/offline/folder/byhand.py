@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _OPEN = "<!-- Lines by Stillroom; every other line of MEMORY.md and memory_summary.md is kept as it is."
 _CLOSE = "-->"

@@ -9,7 +9,7 @@ from stillroom.offline.folder.groups import Group
 from stillroom.offline.folder.reading import BulletKind, Session, Task
 from stillroom.offline.text import conflict, words
 from stillroom.offline.text.conflict import Claim
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _QUOTE = late(r"the user (?:\w+|agreed to “[^”]*”): \"(.+?)\"(?= ->|$| \(|, then changed)")
 _ANY_QUOTE = late(r"\"(.+?)\"(?= ->|$| \(|, then changed)")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 from stillroom.store.records import Stage1Output
 
 BulletKind = Literal["preference", "knowledge", "failure", "reference"]

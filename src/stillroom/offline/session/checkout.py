@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from stillroom.offline.session import checks, shell
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 from stillroom.rollouts.events import Ran
 
 Line = tuple[str, str]

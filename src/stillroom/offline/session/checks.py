@@ -8,8 +8,8 @@ from typing import Literal
 
 from stillroom.offline.session import shell
 from stillroom.offline.sizes import ERROR_CHARS, MAX_OUTPUT_CHARS
-from stillroom.offline.text.pattern import late
 from stillroom.offline.text.words import shorten
+from stillroom.pattern import late
 from stillroom.rollouts.events import Ran
 
 Verdict = Literal["passed", "failed", "unknown"]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from stillroom.offline.session import checks, shell
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.sizes import COMMAND_CHARS
-from stillroom.offline.text.pattern import late
 from stillroom.offline.text.words import shorten
+from stillroom.pattern import late
 
 _VERIFIES = late(
     r"\b(?:tests?|pytest|jest|vitest|mocha|rspec|phpunit|ctest|check|lint|ruff|eslint|mypy|tsc|typecheck|clippy|vet|fmt|format|prettier|black|build|compile|verify|ci|e2e|bench|migrat\w*|generate|codegen|gen|deploy|release|sync|install|up|start|serve|seed|validate|plan|package|bundle|docs?)\b"

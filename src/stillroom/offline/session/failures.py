@@ -12,7 +12,7 @@ from stillroom.offline.session.findings import Found
 from stillroom.offline.session.hearing import Heard
 from stillroom.offline.session.runs import Step
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _LOOK_AHEAD_STEPS = 400
 """A fix that comes later than this many calls is not tied to the failure: keeps the search linear."""

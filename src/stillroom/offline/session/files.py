@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from stillroom.offline.session import shell
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 from stillroom.rollouts.events import Ran
 
 _UNDOES = late(r"^git\s+(?:checkout(?:\s+\S+)?\s+--\s|restore\b|checkout\s+\.)")

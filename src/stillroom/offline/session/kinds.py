@@ -7,7 +7,7 @@ import re
 from stillroom.offline import cues
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _ASKING = (
     *("吗", "怎么样", "如何", "好不好", "行不行", "对吧", "是不是"),

@@ -8,7 +8,7 @@ from stillroom.offline import cues
 from stillroom.offline.session import kinds, unmeant
 from stillroom.offline.session.wish import BARE, Wish
 from stillroom.offline.text import words
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _TRAILING = 7.0
 """A sentence up to this (in words) that follows a wish, and is nothing of its own, goes on with it."""

@@ -6,7 +6,7 @@ import re
 
 from stillroom.offline import cues
 from stillroom.offline.text import words
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 LABEL = r"[1-9]|[A-Ea-e]"
 _SIGNS = dict(zip("①②③④甲乙丙一二三四", "123412312344", strict=False)) | {"丁": "4", "四": "4"}

@@ -10,8 +10,8 @@ from stillroom.offline.session.options import plain
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import LEANING
 from stillroom.offline.text import sentences, words
-from stillroom.offline.text.pattern import late
 from stillroom.offline.text.secrets import gives_secret
+from stillroom.pattern import late
 from stillroom.rollouts.events import Ran
 
 _NUMBERED = late(r"(?:^|(?<=[\s,;，；、。.]))([1-9])[\s.):：、）]+")

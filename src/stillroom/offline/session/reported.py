@@ -12,7 +12,7 @@ from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.hearing import Heard
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import mentions, words
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 from stillroom.rollouts.events import Ran
 
 _TURNS_APART = 3

@@ -13,8 +13,8 @@ from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
-from stillroom.offline.text.pattern import late
 from stillroom.offline.text.secrets import gives_secret
+from stillroom.pattern import late
 from stillroom.rollouts.events import Edit
 
 _KEY = late(r"^(.{0,80}?[^\W\d].{0,60}?)\s*(?::?=(?!=)|:(?!:)|=>)\s*\S")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _WRAPPERS = {"sudo", "env", "time", "nohup", "nice", "command", "exec", "stdbuf", "xvfb-run", "unbuffer", "caffeinate"}
 _SHELLS = {"bash", "sh", "zsh", "dash", "fish"}

@@ -11,7 +11,7 @@ from stillroom.offline.session import shell
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.sizes import MAX_TASKS
 from stillroom.offline.text import words
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 from stillroom.rollouts.events import Said
 
 _COMMIT = late(r"(?:^|\s)(?:-[a-z]*m|--message)(?:\s+|=)(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))", re.DOTALL)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from stillroom.offline import cues
 from stillroom.offline.session import kinds
 from stillroom.offline.text import mentions, words
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _IDLE = ("idle", "hearsay", "hedge", "bygone")
 _SAYS_SOMETHING = 3.0

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from stillroom.offline import cues
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _CHAT = late(
     r"^\W{0,3}(?:[\[(]?\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]m)?[\])]?\s*[-–,]?\s*@?[\w.-]+(?: [\w.-]+)?\s*[:：>]\s"

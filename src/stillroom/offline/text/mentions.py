@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _QUOTED = late(
     r"«[^«»\n]+»|“[^“”\n]+”|„[^„“”\n]+[“”]|「[^「」\n]+」|『[^『』\n]+』|(?<![\w\"])\"[^\"\n]+\"(?!\w)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _NAMES = (
     r"pass(?:word|wd|phrase|code)?|pwd|pw|secret|token|api[ _-]?key|credentials?|login|pin|contraseña|clave|passwort|"

@@ -6,7 +6,7 @@ import re
 
 from stillroom.offline.sizes import MAX_MESSAGE_CHARS, MAX_SENTENCES
 from stillroom.offline.text import mentions
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _FENCE = late(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _BLOCK_OPEN = late(r"^[ \t]*<([A-Za-z][\w-]*)(?:\s[^<>\n]*)?>", re.MULTILINE)

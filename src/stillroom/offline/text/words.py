@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from stillroom.offline import cues
-from stillroom.offline.text.pattern import late
+from stillroom.pattern import late
 
 _WORD = late(r"[^\W_]+(?:[._/:@+-][^\W_]+)*|[^\W\d_]+")
 _CJK = late(r"[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3々]+")

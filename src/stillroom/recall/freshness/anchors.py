@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
+
+from stillroom.pattern import late
 
 Kind = Literal["path", "symbol", "command", "commit"]
 
@@ -12,18 +13,16 @@ Kind = Literal["path", "symbol", "command", "commit"]
 MOST_OF_A_LINE = 8
 _MOST_CHARS = 4000
 
-_CODE = re.compile(r"`([^`\n]{2,200})`")
+_CODE = late(r"`([^`\n]{2,200})`")
 _STEP = r"[\w@+-][\w.@+-]*"
 #: With an extension: `and/or` and `origin/main` are no paths.
 _PATH = rf"(?:\.{{1,2}}/)?(?:{_STEP}/)*{_STEP}\.[A-Za-z]\w{{0,7}}"
-_BARE_PATH = re.compile(rf"(?<![\w/.:@~+-])(?:{_STEP}/)+{_STEP}\.[A-Za-z]\w{{0,7}}(?![\w/])")
-_CODE_PATH = re.compile(rf"(?P<path>/?{_PATH})(?::\d+(?:[:-]\d+)?)?")
-_COMMIT = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}")
-_SYMBOL = re.compile(r"(?:[A-Za-z_]\w*(?:\.|::|#))*(?P<name>[A-Za-z_]\w{3,60})(?P<call>\(\))?")
-_CAMEL = re.compile(r"[a-z][A-Z]")
-_COMMAND = re.compile(
-    r"(?:make|npm run|npm run-script|pnpm run) ([A-Za-z][\w:.-]{0,60})(?: |$)|(npm) (test|start)(?: |$)"
-)
+_BARE_PATH = late(rf"(?<![\w/.:@~+-])(?:{_STEP}/)+{_STEP}\.[A-Za-z]\w{{0,7}}(?![\w/])")
+_CODE_PATH = late(rf"(?P<path>/?{_PATH})(?::\d+(?:[:-]\d+)?)?")
+_COMMIT = late(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}")
+_SYMBOL = late(r"(?:[A-Za-z_]\w*(?:\.|::|#))*(?P<name>[A-Za-z_]\w{3,60})(?P<call>\(\))?")
+_CAMEL = late(r"[a-z][A-Z]")
+_COMMAND = late(r"(?:make|npm run|npm run-script|pnpm run) ([A-Za-z][\w:.-]{0,60})(?: |$)|(npm) (test|start)(?: |$)")
 #: Files of the memory itself.
 _OURS = ("rollout_summaries/", "MEMORY.md", "memory_summary.md", "raw_memories.md", "skills/", "extensions/")
 #: Names that end like a file and are none.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from stillroom.pattern import late
 from stillroom.rollouts.redaction.matching import GAP, MAX_RESCAN_BYTES, QUOTE, URL64, Found, Rule, Span
 from stillroom.rollouts.redaction.plausible import Kind, Place, plausible
 
@@ -43,7 +44,7 @@ _WEAK_HEAD = rf"(?:{_OPEN}[A-Za-z0-9+/_=-]{{16}}|[A-Za-z0-9+/_=-]{{16}})"
 
 def _compile(pattern: str) -> re.Pattern[bytes]:
     """Python's `re`, for looks at one place: on a few bytes it answers sooner than RE2, and here none can run wild."""
-    return re.compile(pattern.encode())
+    return late(pattern.encode())
 
 
 _whole = _compile(
@@ -64,7 +65,7 @@ _MAX_QUOTED_BYTES = 8192
 
 _NAME_CHARS = URL64 | frozenset(b".$")
 _MAX_NAME_BYTES = 48
-_NO_SECRETS = re.compile(
+_NO_SECRETS = late(
     r"(?i)(?:next|prev|page|paging|pagination|continuation|cancel(?:l?ation)?|sync|resume|pad|eos|bos|unk|sep|cls|mask|stop|"
     r"special|start|starting|end|public[_-]?key|eot|bot|ownership|owner|lease|fencing|lock|claim|max|min|num|total|input|"
     r"output|prompt|completion|cached|reasoning|per|each|first|last|current|design|color|lexer|syntax|parser|semantic|id)[_.-]?token$|"
@@ -73,7 +74,7 @@ _NO_SECRETS = re.compile(
     r"item|list|file|metric|event|message|job|task|thread|user|trace|span|issue|ssh_?host)[_.-]?key$|"
     r"(?:^|[_.-])(?:old)?pwd$"
 )
-_ENV_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
+_ENV_NAME = late(r"^[A-Z][A-Z0-9_]*$")
 
 
 class _Name(NamedTuple):

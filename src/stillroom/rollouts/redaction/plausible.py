@@ -6,6 +6,8 @@ import re
 from itertools import pairwise
 from typing import Literal
 
+from stillroom.pattern import late
+
 Kind = Literal["password", "secret", "token", "api_key", "weak"]
 """What the name on the left promises. `weak` names (`…_key`, `auth`) need a value that is random without doubt."""
 
@@ -21,29 +23,29 @@ _MAX_JUDGED = 512
 #: Base64 of this length without a digit is rare enough.
 _MIN_LETTERS = 24
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = late(
     r"^[<$%{\[(]|&lt;|\$\{|\$\(|\{\{|\{[A-Za-z_][\w.]*\}|%\(|%[sd]$|<[^<>]*>|\.\.\.|…|\*\*\*|xxxx|XXXX|"
     r"REDACTED|redacted|EXAMPLE|(?i:example(?![a-z0-9])|placeholder|change[-_ ]?(?:me|this|it)|dummy|"
     r"(?:^|[^a-z])(?:your|my|the|some|any|fake|insert|replace|enter|todo|tbd)[-_ ]|(?:^|[-_ ])here$)"
 )
-_HASH = re.compile(r"^(?:sha\d{1,3}|md5|blake\d\w?)[-:]", re.IGNORECASE)
+_HASH = late(r"^(?:sha\d{1,3}|md5|blake\d\w?)[-:]", re.IGNORECASE)
 #: How tokens of some providers begin. Under a secret's name that is enough, however odd the rest.
-_TOKEN_PREFIX = re.compile(
+_TOKEN_PREFIX = late(
     r"^(?:sk-|gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-|npm_|pypi-|hf_|sk_(?:live|test)_|rk_(?:live|test)_|AIza|ya29\.)"
 )
-_UUID = re.compile(r"^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
-_HEX = re.compile(r"^[0-9a-fA-F]+$")
-_LOCATION = re.compile(r"^(?:[a-z][a-z0-9+.-]*://|~?/|\.{1,2}/|[A-Za-z]:[\\/])")
-_PATH = re.compile(r"^[\w.@~/-]+$")
-_NUMBER = re.compile(r"^[\d.,:_/+-]+$")
-_CALL_CHAIN = re.compile(r"^[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+[!?]*$")
-_SEGMENTS = re.compile(r"[-_./:@ ]+")
-_CAMEL = re.compile(r"^[A-Z]?[a-z]+(?:[A-Z][a-z]+)+$")
-_TECHNICAL = re.compile(
+_UUID = late(r"^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+_HEX = late(r"^[0-9a-fA-F]+$")
+_LOCATION = late(r"^(?:[a-z][a-z0-9+.-]*://|~?/|\.{1,2}/|[A-Za-z]:[\\/])")
+_PATH = late(r"^[\w.@~/-]+$")
+_NUMBER = late(r"^[\d.,:_/+-]+$")
+_CALL_CHAIN = late(r"^[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+[!?]*$")
+_SEGMENTS = late(r"[-_./:@ ]+")
+_CAMEL = late(r"^[A-Z]?[a-z]+(?:[A-Z][a-z]+)+$")
+_TECHNICAL = late(
     r"(?i)(?<![a-z])(?:base(?:16|32|58|64)|sha-?\d{1,3}|md[45]|utf-?(?:8|16|32)(?:mb[34])?|oauth2?|auth0|s3|k8s|ec2|x86|arm64|argon2(?:id)?|"
     r"pbkdf2|(?:u?int|float|win|win|es|ed|rs|hs)\d{2,5}|v\d+(?:beta\d|alpha\d)?|http2|ipv[46]|web3|latin1|i18n|l10n)(?![a-z])"
 )
-_META = re.compile(
+_META = late(
     r"(?i)pass(?:w(?:or)?d|phrase|code)?|pwd|token|secret|key|auth|cred|string|value|field|name|user|login|type|config|"
     r"setting|env|param|arg|input|output|hash|salt|test|none|null|true|false|undefined|required|optional|default|"
     r"include|omit|same|forgot|reset|invalid|missing|error|hidden|text|label|form|prompt|provider|header|cookie|request|"
