@@ -270,7 +270,7 @@ def test_killed_in_the_middle(built: House, tmp_path: Path, command: str) -> Non
             assert content in known or path not in before, f"{path} is torn at {number} of {steps}"
         fixed = house.run("doctor", "--fix")
         check_told(fixed)
-        assert "could not be fixed" not in fixed.err, fixed.err
+        assert "could not be fixed" not in fixed.told, fixed.told
         now = house.folder()
         finished = all(now.get(path) == after.get(path) for path in before)  # nothing is left to be taken back
         check_told(again := house.run(command))
