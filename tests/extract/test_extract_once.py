@@ -197,6 +197,18 @@ def test_two_sessions_never_leave_their_words_to_each_other(home: Home) -> None:
     assert "make check" in memories(home)
 
 
+def test_what_was_left_to_a_file_that_holds_another_talk_now_is_extracted_after_all(home: Home) -> None:
+    last = put(home, "last.json", chat(TALK), hours_ago=5)
+    home.run()
+    put(home, "saved.json", chat(TALK), hours_ago=4)
+    assert isinstance(ends(home)["saved.json"], Skipped)
+    Path(last).write_text(json.dumps(chat(MORE)), encoding="utf-8")
+    os.utime(last, (NOW_MS / 1000 - 7200, NOW_MS / 1000 - 7200))
+    outcomes = ends(home) | ends(home)
+    assert {name: type(each) for name, each in outcomes.items()} == {"last.json": WithOutput, "saved.json": WithOutput}
+    assert [memories(home).count(words) for words in ASKED] == [1, 1]
+
+
 def test_the_rest_of_a_session_is_the_same_in_either_way_of_reading(home: Home) -> None:
     put(home, "a.json", chat(TALK + MORE), hours_ago=3)
     home.register()

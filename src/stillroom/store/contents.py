@@ -30,6 +30,8 @@ def settle(db: sqlite3.Connection, thread_id: str, chain: bytes) -> Told | None:
         if row
         else None
     )
+    # A program may write the next talk in the place of this one.
+    execute(db, "reopen_left", thread_id=key, chain=chain)
     execute(
         db,
         "save_contents",

@@ -830,6 +830,16 @@ UPDATE jobs SET reopened = 1, retry_at = NULL
 WHERE kind = 'memory_stage1' AND status = 'done'
     AND job_key IN (SELECT thread_id FROM thread_contents WHERE told_in = :thread_id);
 
+-- reopen_left --
+-- What these threads left to another one it does not say any more.
+UPDATE jobs SET reopened = 1, retry_at = NULL
+WHERE kind = 'memory_stage1' AND status = 'done'
+    AND job_key IN (
+        SELECT thread_id
+        FROM thread_contents
+        WHERE told_in = :thread_id AND substr(chain, told_items * 8 - 7, 8) <> substr(:chain, told_items * 8 - 7, 8)
+    );
+
 -- list_told --
 -- The threads that begin with what another one tells.
 SELECT thread_id, told_in, told_items, length(chain) AS size
