@@ -63,6 +63,10 @@ def quotes(*events: Said | Ran) -> list[str]:
         (["git stash", "git stash pop"], set()),
         (["git stash && git stash drop"], {ONE, TWO}),
         (["git -C /w stash", "git stash clear"], {ONE, TWO}),
+        (["git switch -c x", "git commit -qam both", "git switch main", "git branch -D x"], {ONE, TWO}),
+        (["git checkout -b x", "git commit -qam both", "git checkout main && git branch -D x"], {ONE, TWO}),
+        (["git switch -c x", "git commit -qam both", "git switch main && git merge x", "git branch -d x"], set()),
+        (["git commit -qam both", "git switch -c x", "git switch main", "git branch -D x"], set()),
     ],
 )
 def test_git_takes_away_what_it_would(commands: list[str], gone: set[tuple[str, str]]) -> None:
@@ -192,3 +196,24 @@ def test_an_errand_on_words_leaves_nothing() -> None:
         )
         == ""
     )
+
+
+def test_a_first_attempt_that_was_reverted_is_no_part_of_the_fix() -> None:
+    text = memory(
+        user("nested lists lose their indentation"),
+        ran("npm test", "not ok 12 - nested list", 1),
+        Said(who="assistant", text="The tokenizer trims each line. First try: keep the raw line."),
+        patched("tokenize.js", "-t = trim()", "+t = raw"),
+        ran("npm test", "not ok 12 - nested list", 1),
+        ran("git checkout -- tokenize.js"),
+        Said(who="assistant", text="The depth is known to the block parser; it only has to pass it on."),
+        patched("blocks.js", "-push(text)", "+push(depth)"),
+        ran("npm test", "# pass 40"),
+    )
+    assert "fixed in `blocks.js`" in text
+    assert "tokenize.js" not in text
+
+
+def test_an_order_to_a_running_system_is_done_when_it_is_done() -> None:
+    scaled = [user("scale web to 6"), ran("kubectl scale deploy/web --replicas 6")]
+    assert quotes(*scaled, user("it's over, back to 3"), ran("kubectl scale deploy/web --replicas 3")) == []

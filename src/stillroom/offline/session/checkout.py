@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stillroom.offline.session import checks, shell
 from stillroom.pattern import late
-from stillroom.rollouts.events import Ran
+from stillroom.rollouts.events import Edit, Ran
 
 Line = tuple[str, str]
 """A file's path, and one line of it."""
@@ -17,8 +17,21 @@ _SHOWN = late(r"^\[\S+(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
 """What `git commit` prints: the branch, the commit and its subject."""
 _SUBJECT = late(r"-[a-z]*m\s*(\"(?:\\.|[^\"\\])*\"|'[^']*'|\S+)|--message[= ](\"[^\"]*\"|'[^']*'|\S+)")
 _REVERTED = late(r"Revert \"(.+)\"")
+_TRUNKS = ("main", "master", "develop", "trunk", "-")
+"""Branches that are there without the session having made them."""
 _BACK = late(r"^(?:HEAD|@)(?:~(\d*)|(\^*))$")
 """A commit named by how far it lies behind the newest."""
+
+
+def lines_of(edit: Edit) -> tuple[set[Line], set[Line]]:
+    """The lines that an edit added, and those that it removed."""
+    added: set[Line] = set()
+    removed: set[Line] = set()
+    for line in edit.diff[:20_000].splitlines():
+        text = line[1:].strip()
+        if text and line[0] in "+-" and not line.startswith(("+++", "---")):
+            (added if line[0] == "+" else removed).add((edit.path, text))
+    return added - removed, removed - added
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +48,9 @@ class Checkout:
         self._loose: set[Line] = set()
         self._commits: list[_Commit] = []
         self._aside: list[set[Line]] = []
+        self._branches: dict[str, list[_Commit]] = {}  # made here, and not checked out now
+        self._on = ""  # the branch made here that is checked out
+        self._forked = 0  # commits before it began
 
     def edited(self, added: set[Line], removed: set[Line]) -> None:
         """An edit was made."""
@@ -58,6 +74,12 @@ class Checkout:
         match verb:
             case "commit":
                 self._commit(rest, run)
+            case "switch" | "checkout" if self._is_branch(verb, words, plain):
+                self._switch(plain[0], new=bool({"-b", "-B", "-c", "-C"} & set(words)))
+            case "merge" | "rebase" if plain:
+                self._commits += self._branches.pop(plain[0], [])
+            case "branch" if {"-d", "-D", "--delete"} & set(words) and plain:
+                return set().union(*(commit.lines for commit in self._branches.pop(plain[0], [])))
             case "checkout" | "restore" if "--staged" not in words or "--worktree" in words:
                 return self._named(verb, words)
             case "reset" if "--hard" in words:
@@ -83,9 +105,23 @@ class Checkout:
         self._commits.append(_Commit(shown[1] if shown else "", subject, lines))
         self._loose = set()
 
+    def _is_branch(self, verb: str, words: list[str], plain: list[str]) -> bool:
+        if not plain or "--" in words:
+            return False
+        return verb == "switch" or bool({"-b", "-B"} & set(words)) or plain[0] in (*_TRUNKS, *self._branches, self._on)
+
+    def _switch(self, name: str, *, new: bool) -> None:
+        if not new and self._on and name != self._on:
+            self._branches[self._on] = self._commits[self._forked :]
+            del self._commits[self._forked :]
+            self._on = ""
+        if new or name in self._branches:
+            self._on, self._forked = name, len(self._commits)
+            self._commits += self._branches.pop(name, [])
+
     def _named(self, verb: str, words: list[str]) -> set[Line]:
-        """`git checkout -- PATH` and `git restore PATH`; a branch's name is no path of a file that was edited."""
-        if {"-b", "-B", "--ours", "--theirs", "-c"} & set(words):
+        """`git checkout -- PATH` and `git restore PATH`."""
+        if {"--ours", "--theirs"} & set(words):
             return set()
         paths = words[words.index("--") + 1 :] if "--" in words else [w for w in words if not w.startswith("-")]
         paths = [path.rstrip("/").removeprefix("./") for path in paths]

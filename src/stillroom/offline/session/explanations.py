@@ -84,7 +84,9 @@ def _told(message: Sequence[Statement]) -> list[Statement]:
     first = next((i for i, s in enumerate(message) if s.tone in ("plain", "unfinished")), None)
     if first is not None:
         # What it says it will do about it is part of the story: it was done, and the check passed.
-        return [s for s in message[first:] if s.tone != "disproved"][:_CAUSE_SENTENCES]
+        told = [s for s in message[first:] if s.tone != "disproved"]
+        # What it only wants to try may have been undone since.
+        return ([s for s in told if not s.trial] or told)[:_CAUSE_SENTENCES]
     guesses = [s for s in message if (s.tone == "hypothesis" and _is_whole(s)) or (s.tone == "done" and s.causal)]
     return guesses[:_CAUSE_SENTENCES] or [s for s in message if s.tone == "intention" and says_more(s)][:1]
 

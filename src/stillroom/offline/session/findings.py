@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stillroom.offline import cues
-from stillroom.offline.session import checks, options
+from stillroom.offline.session import checks, options, settings
 from stillroom.offline.session.hearing import Heard
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import sentences, words
@@ -34,6 +34,7 @@ class Statement:
     score: float
     causal: bool
     guess: bool  #: speaks of a theory
+    trial: bool  #: announces an attempt
     discovery: bool  #: of a message that says that something was found
     closing: bool  #: of the last message of the turn
     confirmed: tuple[str, ...]  #: names in it that a tool's output, a command or an edit also holds
@@ -65,7 +66,8 @@ def find(turns: list[Turn], heard: Heard) -> Found:
     facts = [
         s
         for s in said
-        if s.tone == "plain" and s.score >= _least(s, answers) and _is_seen(s) and not _outdated(s, heard)
+        if s.tone == "plain" and s.score >= _least(s, answers) and _is_seen(s)
+        if not (_outdated(s, heard) or settings.speaks_of(s.text, s.turn, heard.dead))
     ]
     done = [s for s in said if s.tone == "done"]
     last = turns[-1].number if turns else 0
@@ -195,6 +197,7 @@ def _statement(
         score=score,
         causal=strong,
         guess=cues.has("hypothesis", text, spoken),
+        trial=cues.has("trial", text, spoken) and not strong,
         discovery=discovery,
         closing=closing,
         confirmed=confirmed,

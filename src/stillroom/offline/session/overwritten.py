@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stillroom.offline.session import shell
-from stillroom.offline.session.checkout import Checkout
+from stillroom.offline.session.checkout import Checkout, lines_of
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
-from stillroom.rollouts.events import Edit
 
 
 @dataclass(slots=True)
@@ -47,7 +46,7 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
             if run.ok is False or (run.exit_code or 0) != 0:
                 continue
             for edit in run.edits:
-                added, removed = _lines(edit)
+                added, removed = lines_of(edit)
                 tree.edited(added, removed)
                 for line in removed:
                     by = owner.pop(line, turn.number)
@@ -119,13 +118,3 @@ def _note(
             new - old | (known.come if known else frozenset()),
             whole,
         )
-
-
-def _lines(edit: Edit) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    added: set[tuple[str, str]] = set()
-    removed: set[tuple[str, str]] = set()
-    for line in edit.diff[:20_000].splitlines():
-        text = line[1:].strip()
-        if text and line[0] in "+-" and not line.startswith(("+++", "---")):
-            (added if line[0] == "+" else removed).add((edit.path, text))
-    return added - removed, removed - added

@@ -56,7 +56,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         # What is found only after an edit explains the one that comes next.
         carried = [s for s in here if s.step > edits[-1] and s.causal and s.tone == "plain"]
         if causes and (symptom or (_first(turn) and _is_seen(turn, causes))):
-            out.append(_failure(turn, symptom or _first(turn), causes, edits))
+            out.append(_failure(turns, turn, symptom or _first(turn), causes, edits[-1]))
             symptom = ""
     return out
 
@@ -93,15 +93,15 @@ def _is_seen(turn: Turn, causes: Sequence[Statement]) -> bool:
     return any(s.discovery or s.confirmed or s.score >= 1 or (looked and explanations.says_more(s)) for s in causes)
 
 
-def _failure(turn: Turn, symptom: str, causes: Sequence[Statement], edits: Sequence[int]) -> Failure:
-    passed = [s for s in runs.steps(turn) if not s.failed and s.step > edits[-1]]
-    changed = (step for i in edits if isinstance(step := turn.steps[i], Ran))
+def _failure(turns: Sequence[Turn], turn: Turn, symptom: str, causes: Sequence[Statement], last: int) -> Failure:
+    passed = [s for s in runs.steps(turn) if not s.failed and s.step > last]
+    changed = runs.edits(turns, (turn.number, -1), (turn.number, len(turn.steps)))
     return Failure(
         turn=turn.number,
         step=causes[0].step,
         reported=words.shorten(_lasting_part(symptom, turn.spoken) or symptom, 200),
         causes=tuple(causes),
-        files=tuple(dict.fromkeys(edit.path for step in changed for edit in step.edits)),
+        files=tuple(dict.fromkeys(path for path, _ in changed)),
         passed=passed[-1].part if passed else "",
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stillroom.offline.session import checks, shell
+from stillroom.offline.session.checkout import Checkout, lines_of
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
 from stillroom.offline.text.secrets import gives_secret
@@ -56,12 +57,29 @@ def _blamed(heads: list[str], run: Ran) -> str:
 
 
 def edits(turns: Sequence[Turn], start: tuple[int, int], end: tuple[int, int]) -> list[tuple[str, str]]:
+    """Path and diff of the edits between two places, without those to files that were put back as they had been."""
     found: list[tuple[str, str]] = []
+    tree = Checkout()
+    new: dict[str, set[str]] = {}
+    old: dict[str, set[str]] = {}
     for turn in turns[start[0] : end[0] + 1]:
         for index, step in enumerate(turn.steps):
-            if start < (turn.number, index) < end and isinstance(step, Ran) and step.ok is not False:
-                found += [(edit.path, edit.diff) for edit in step.edits]
-    return found
+            if not (start < (turn.number, index) < end) or not isinstance(step, Ran) or step.ok is False:
+                continue
+            for edit in step.edits:
+                found.append((edit.path, edit.diff))
+                added, removed = lines_of(edit)
+                tree.edited(added, removed)
+                came, went = new.setdefault(edit.path, set()), old.setdefault(edit.path, set())
+                for _, text in removed:
+                    (came.discard if text in came else went.add)(text)
+                for _, text in added:
+                    (went.discard if text in went else came.add)(text)
+            for path, text in tree.ran(step):
+                new[path].discard(text)
+                if not new[path]:
+                    old[path].clear()
+    return [(path, diff) for path, diff in found if new[path] or old[path] or not diff.strip()]
 
 
 def added(diff: str) -> str:

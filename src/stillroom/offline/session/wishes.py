@@ -138,6 +138,10 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         or cues.has("instead", quote, spoken)
         or (bool(kinds.numbers(quote)) and cues.has("mindchange", quote, spoken))
     )
+    if changes and not standing and before is not None and cues.has("takeback", quote, spoken):
+        if not (turn.edited or before.edited):
+            # An order about a running system: done with when it is done.
+            return None
     reproachful = reproach and kinds.is_question(quote, spoken)
     kind = _kind(quote, turn, corrects=corrects or reproachful, changes=changes, standing=standing)
     if kind is None or not own or (kind == "fact" and unmeant.is_trial(quote, spoken)):
