@@ -13,6 +13,8 @@ from stillroom.pattern import late
 _IDLE = ("idle", "hearsay", "hedge", "bygone")
 _SAYS_SOMETHING = 3.0
 """Of a sentence with an idle clause, the rest says something from this on (in words)."""
+_POINTERS = ("first", "second", "third", "last", "retract", "anaphora", "pointing", "correction")
+"""Cues that name no thing: a place in a row, or that another one is meant."""
 _HEARSAY = late(
     r"\b(?:someone|somebody|people|reddit|stack ?overflow|twitter|a blog|the internet|chatgpt|copilot|hacker news)\b"
     r".{0,30}\b(?:says?|said|wrote|claims?|thinks?|recommends?)\b",
@@ -57,6 +59,15 @@ def is_kept_at_distance(quote: str, spoken: tuple[str, ...]) -> bool:
 def is_trial(sentence: str, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence only wants something tried: it holds as long as the attempt does."""
     return cues.opens("trial", cues.without_opener(sentence, spoken), spoken) > 0
+
+
+def only_points(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence names nothing but places in a row ("the other one. no, the first")."""
+    if words.identifiers(quote) or kinds.numbers(quote):
+        return False
+    for kind in _POINTERS:
+        quote = cues.without(kind, quote, spoken)
+    return kinds.own_weight(quote, spoken) == 0
 
 
 def only_asks(sentence: str, spoken: tuple[str, ...]) -> bool:

@@ -6,14 +6,12 @@ import re
 from dataclasses import replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import agreements, antecedents, kinds, neighbours, referents, stance, unmeant
+from stillroom.offline.session import agreements, antecedents, kinds, neighbours, referents, stance, states, unmeant
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import mentions, words
 from stillroom.offline.text.secrets import gives_secret
-from stillroom.pattern import late
-from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact
 
 _WONDERS = late(
@@ -23,14 +21,6 @@ _WONDERS = late(
     re.IGNORECASE,
 )
 """Asks whether something might be done, which asks for nothing yet."""
-
-
-_POINTERS = ("first", "second", "third", "last", "retract", "anaphora", "pointing", "correction")
-"""Cues that name no thing: a place in a row, or that another one is meant."""
-
-
-_BORNE_OUT = 2.0
-"""A state shares this much with an edit that has to do with it (in words)."""
 
 
 def wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
@@ -138,10 +128,8 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         or cues.has("instead", quote, spoken)
         or (bool(kinds.numbers(quote)) and cues.has("mindchange", quote, spoken))
     )
-    if changes and not standing and before is not None and cues.has("takeback", quote, spoken):
-        if not (turn.edited or before.edited):
-            # An order about a running system: done with when it is done.
-            return None
+    if changes and not standing and _is_of_a_running_system(quote, turn, before):
+        return None
     reproachful = reproach and kinds.is_question(quote, spoken)
     kind = _kind(quote, turn, corrects=corrects or reproachful, changes=changes, standing=standing)
     if kind is None or not own or (kind == "fact" and unmeant.is_trial(quote, spoken)):
@@ -158,9 +146,9 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         return None
     if gives_secret(quote) or (kind == "fact" and redact(quote) != quote):
         return None
-    if kind == "fact" and (_is_mended(quote, turn) or not _is_borne_out(quote, turn)):
+    if kind == "fact" and not states.lasts(quote, turn):
         return None
-    if kind in ("correction", "decision") and _only_points(quote, spoken):
+    if kind in ("correction", "decision") and unmeant.only_points(quote, spoken):
         return None
     leans = weight < BARE or (
         kind != "rule" and weight < LEANING and cues.has("anaphora", quote, spoken) and not words.identifiers(quote)
@@ -201,34 +189,11 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
     )
 
 
-def _only_points(quote: str, spoken: tuple[str, ...]) -> bool:
-    """Whether a sentence names nothing but places in a row ("the other one. no, the first")."""
-    if words.identifiers(quote) or kinds.numbers(quote):
+def _is_of_a_running_system(quote: str, turn: Turn, before: Turn | None) -> bool:
+    """Whether a step back is asked of what runs, and no file holds it: an order that is done when it is done."""
+    if before is None or turn.edited or before.edited:
         return False
-    for kind in _POINTERS:
-        quote = cues.without(kind, quote, spoken)
-    return kinds.own_weight(quote, spoken) == 0
-
-
-def _is_borne_out(quote: str, turn: Turn) -> bool:
-    """Whether a state that the user tells of binds, names a thing, or has to do with the work that followed."""
-    if cues.has("constraint", quote, turn.spoken):
-        return True
-    if any(not name[0].isdigit() for name in words.identifiers(quote)) or referents.evidence(turn, quote):
-        return True
-    if turn.spoken[0] in ("zh", "ja", "ko") and re.search(r"[A-Za-z]{3,}", quote):
-        return True
-    own = words.content(quote)
-    done = (words.pieces(edit.path + " " + edit.diff[:4000]) for run in turn.runs for edit in run.edits)
-    return any(words.weight(own & held) >= _BORNE_OUT for held in done)
-
-
-def _is_mended(quote: str, turn: Turn) -> bool:
-    """Whether a state that the user told of was looked into and changed in the same turn: a complaint, then."""
-    edit = next((i for i, step in enumerate(turn.steps) if isinstance(step, Ran) and step.edits), None)
-    if edit is None or quote not in turn.sentences[:1] or referents.evidence(turn, quote):
-        return False
-    return any(isinstance(step, Said) and cues.has("cause", step.text, turn.spoken) for step in turn.steps[:edit])
+    return cues.has("takeback", quote, turn.spoken)
 
 
 def _turns_down(turn: Turn, before: Turn) -> bool:
