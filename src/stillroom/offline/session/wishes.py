@@ -12,6 +12,7 @@ from stillroom.offline.session.wish import BARE, LEANING, Wish, WishKind
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import mentions, words
 from stillroom.offline.text.secrets import gives_secret
+from stillroom.pattern import late
 from stillroom.rollouts.redact import redact
 
 _WONDERS = late(
