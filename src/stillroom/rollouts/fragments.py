@@ -20,6 +20,9 @@ _OPEN_MEMORY_BLOCK = re.compile(r"<stillroom-memory\b.*\Z", re.DOTALL)
 _OPEN_MEMORY_LINES = re.compile(r"^[ \t]*<stillroom-memory\b[^>\n]*>[ \t]*\n.*\Z", re.DOTALL | re.MULTILINE)
 _EXCLUDED = (("# agents.md instructions", "</instructions>"), ("<skill>", "</skill>"))
 _EXCLUDED_STARTS = tuple(start for start, _ in _EXCLUDED)
+_CONTENT = b'"content":'
+_PARTS = b'"content":[{'
+_MAY_EXCLUDE = re.compile(rb'"text"(?!:"(?:\w|<[A-RT-Za-rt-z]))')
 _IMAGE = re.compile(
     rb"data:[\w.+-]{1,80}/[\w.+-]{1,80}(?:;[\w=.+-]{1,80}){0,8};base64,"
     rb"(?:\[blob: (?P<squeezed>\d+) bytes\]|(?P<text>[A-Za-z0-9+/=_-]{64,}))"
@@ -93,6 +96,10 @@ def without_instructions(raw: bytes) -> bytes | None:
 
 def keeps_all_parts(line: bytes) -> bool:
     """True of most lines with a user's message of which `without_instructions` takes nothing. Never true of another."""
+    # Most are told without decoding: there is one list of parts, no letter is spelled in another way, and no text begins
+    # as one that is taken out.
+    if _PARTS in line and line.count(_CONTENT) == 1 and b"\\u" not in line and _MAY_EXCLUDE.search(line) is None:
+        return True
     try:
         return _all_kept(_line.decode(line).payload.content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -31,20 +31,25 @@ _DROPPED_ROLES = frozenset(role.encode() for role in DROPPED_ROLES)
 # of that place is not noticed, as damage behind it isn't; items are decoded.
 _TYPE = b'"type":"'
 _TIMESTAMP = b'{"timestamp":"'
+_EVENT = b'"type":"event_msg"'
 _ITEM = b'"type":"response_item","payload":{"type":"'
-_PASSED_OVER = (
-    *(b'"type":"%s"' % kind for kind in sorted(_OTHER_LINES, key=lambda kind: kind != b"event_msg")),
-    *(_ITEM + kind + b'"' for kind in sorted(_DROPPED_KINDS)),
-)
+_PASSED_LINES = tuple(b'"type":"%s"' % kind for kind in sorted(_OTHER_LINES))
+_PASSED_ITEMS = tuple(_ITEM + kind + b'"' for kind in sorted(_DROPPED_KINDS))
+_PASSED_OVER = (_EVENT, *_PASSED_LINES, *_PASSED_ITEMS)
 _TURN = b'"type":"turn_context"'
-_KEPT_WHOLE = tuple(_ITEM + kind + b'"' for kind, name in sorted(_KEPT_KINDS.items()) if name not in MESSAGES)
+# Calls of functions are most of them.
+_KEPT_WHOLE = tuple(
+    _ITEM + kind + b'"'
+    for kind, name in sorted(_KEPT_KINDS.items(), key=lambda known: not known[1].startswith("function"))
+    if name not in MESSAGES
+)
 _MESSAGE = re.compile(
     _ITEM + rb'message"(?:,"(?:id|status)":"[^"\\]*")*,"role":"(?P<role>assistant|user|developer|system)"'
 )
 # Slices that are made once are half the cost of `startswith`.
 _HEAD = slice(len(_TIMESTAMP))
-_LOOK_BYTES = 18
-_MOST_LINES = frozenset({b'"type":"event_msg"', _ITEM[:_LOOK_BYTES]})
+_LOOK_BYTES = len(_EVENT)
+_ITEM_BEGINS = _ITEM[:_LOOK_BYTES]
 _BRACE = 0x7D
 # Python objects take up to fifty times the room of their text.
 _REPAIRED_BYTES = 1024 * 1024
@@ -128,23 +133,31 @@ class Records:
         look = slice(at, at + _LOOK_BYTES)
         for line in lines:
             if line[_HEAD] == _TIMESTAMP:
-                if line[look] not in _MOST_LINES and not line.startswith(_TYPE, at):
+                begins = line[look]
+                if begins == _EVENT and line[-2] == _BRACE:  # half of all lines
+                    continue
+                if begins != _ITEM_BEGINS and not begins.startswith(_TYPE):
                     before = _BEFORE_TYPE.match(line)
                     at = before.end() if before is not None else 0
                     look = slice(at, at + _LOOK_BYTES)
-                if line.startswith(_PASSED_OVER, at):
-                    if line[-2] == _BRACE:
-                        continue
-                elif line.startswith(_KEPT_WHOLE, at):
-                    plain.append(line)
-                    continue
-                elif (message := _MESSAGE.match(line, at)) is not None:
-                    if message["role"] in _DROPPED_ROLES:
-                        if line[-2] == _BRACE:
-                            continue
-                    elif message["role"] == b"assistant" or keeps_all_parts(line):
+                    begins = line[look]
+                if begins == _ITEM_BEGINS:
+                    if line.startswith(_KEPT_WHOLE, at):
                         plain.append(line)
-                        said += 1
+                        continue
+                    if (message := _MESSAGE.match(line, at)) is not None:
+                        role = message["role"]
+                        if role in _DROPPED_ROLES:
+                            if line[-2] == _BRACE:
+                                continue
+                        elif role == b"assistant" or keeps_all_parts(line):
+                            plain.append(line)
+                            said += 1
+                            continue
+                    elif line.startswith(_PASSED_ITEMS, at) and line[-2] == _BRACE:
+                        continue
+                elif line.startswith(_PASSED_LINES, at):
+                    if line[-2] == _BRACE:
                         continue
                 elif line.startswith(_TURN, at) and self._is_plain_turn(line):
                     continue
