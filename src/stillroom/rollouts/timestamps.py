@@ -8,16 +8,22 @@ from functools import lru_cache
 
 def parse_timestamp(text: bytes) -> int | None:
     """Milliseconds since the epoch of an ISO 8601 time, without a zone in UTC; None if it is none."""
-    # Many lines share a second; the rest is `.mmmZ`.
-    if len(text) == 24 and text[19] == 46 and text[23] == 90 and text[20:23].isdigit():
+    # Many lines share a second; the rest is one of a thousand.
+    if len(text) == 24 and (rest := _rest_ms(text[19:])) is not None:
         second = _second_ms(text[:19])
-        return None if second is None else second + int(text[20:23])
+        return None if second is None else second + rest
     return _parse(text)
 
 
 @lru_cache(maxsize=1024)
 def _second_ms(prefix: bytes) -> int | None:
     return _parse(prefix + b"Z")
+
+
+@lru_cache(maxsize=1024)
+def _rest_ms(rest: bytes) -> int | None:
+    """The milliseconds in `.mmmZ`; None if it is something else."""
+    return int(rest[1:4]) if rest[:1] == b"." and rest[4:] == b"Z" and rest[1:4].isdigit() else None
 
 
 def _parse(text: bytes) -> int | None:

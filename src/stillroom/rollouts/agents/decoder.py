@@ -44,14 +44,14 @@ class LineDecoder(ABC):
         for number, line in enumerate(lines, line_no):
             at, made = self._read(line)
             self._count(made)
-            for kind, role, raw in made:
-                yield Item(kind, role, raw, at, number)
+            for item in made:
+                yield Item(item.type, item.role, item.raw, at, number)
 
     def joined(self, lines: list[bytes]) -> bytes:
         """The same items, but only their `raw`, with commas between."""
         made = [item for line in lines for item in self._read(line)[1]]
         self._count(made)
-        return b",".join([raw for _, _, raw in made])
+        return b",".join([item.raw for item in made])
 
     def is_new(self, key: str) -> bool:
         """Whether the key was not asked for before."""
@@ -100,7 +100,7 @@ class LineDecoder(ABC):
                 if raw is None:
                     self.stats.drop("nothing said")
                     continue
-                item = item._replace(raw=raw)
+                item = Made(item.type, item.role, raw)
             cleaned.append(item)
         return cleaned
 

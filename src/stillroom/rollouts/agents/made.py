@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,7 +21,8 @@ _encode = msgspec.json.Encoder().encode
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class Made(NamedTuple):
+# One is made of each item of a session: a named tuple takes five times as long.
+class Made(msgspec.Struct, frozen=True, gc=False):
     """An item, but for when and where it stood."""
 
     type: str

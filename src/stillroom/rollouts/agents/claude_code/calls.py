@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from stillroom.rollouts.agents.claude_code.record import Block, Record, text_of
 from stillroom.rollouts.agents.claude_code.speech import without_scaffolding
-from stillroom.rollouts.agents.made import add_patch, update_patch
+from stillroom.rollouts.agents.made import Made, add_patch, update_patch
 
 
 class Form(Enum):
@@ -22,19 +22,17 @@ class Form(Enum):
     OTHER = "other"
 
 
-class Called(NamedTuple):
+class Called(msgspec.Struct, frozen=True, gc=False):
     """A call as an item."""
 
     form: Form
-    type: str
-    raw: bytes
+    item: Made
 
 
-class Returned(NamedTuple):
+class Returned(msgspec.Struct, frozen=True, gc=False):
     """A result as an item, with what the person said who refused the call."""
 
-    type: str
-    raw: bytes
+    item: Made
     refusal: str
 
 
@@ -101,26 +99,27 @@ def read_call(block: Block, record: Record) -> Called:
     try:
         if name in _PATCHES:
             patch = _patch(_file.decode(block.input), record.cwd)
-            return Called(Form.PATCH, "custom_tool_call", _custom(block.id, "apply_patch", patch))
+            return Called(Form.PATCH, Made("custom_tool_call", None, _custom(block.id, "apply_patch", patch)))
         if name in _SEARCHES or name in _FETCHES:
-            return Called(Form.OTHER, "web_search_call", _web_call(block.id, _web.decode(block.input)))
+            return Called(Form.OTHER, Made("web_search_call", None, _web_call(block.id, _web.decode(block.input))))
     except _UNREADABLE:
         pass  # the call stays what it is
     if name == _QUESTION:
-        return Called(Form.QUESTION, "function_call", _function(block, "request_user_input"))
+        return Called(Form.QUESTION, Made("function_call", None, _function(block, "request_user_input")))
     form = Form.SHELL if name in _SHELLS else Form.OTHER
-    return Called(form, "function_call", _function(block, name))
+    return Called(form, Made("function_call", None, _function(block, name)))
 
 
 def read_result(block: Block, record: Record, form: Form | None) -> Returned:
     """The item that holds a result, with the exit status that its text tells. `form` is None if the call is unknown."""
     kind = "custom_tool_call_output" if form is Form.PATCH else "function_call_output"
     told = bytes(record.tool_use_result)
-    refused = told == _REFUSED or str(record.tool_denial_kind or "").startswith("user")
+    denied = record.tool_denial_kind
+    refused = told == _REFUSED or (denied is not None and str(denied).startswith("user"))
     failed = bool(block.is_error) or refused
     text = _text(bytes(block.content))
     if form is Form.QUESTION and not failed and (answers := _answers(record)) is not None:
-        return Returned(kind, _output(kind, block, _encode(answers.decode())), "")
+        return Returned(Made(kind, None, _output(kind, block, _encode(answers.decode()))), "")
     if form is Form.SHELL or (form is None and told.startswith(b'{"stdout":')):
         # What the client tells stands behind the output; looking from the end spares reading that once more.
         told = told[max(told.rfind(_INTERRUPTED), 0) :]
@@ -128,13 +127,13 @@ def read_result(block: Block, record: Record, form: Form | None) -> Returned:
         code, start = _exit(text, told, failed=failed or interrupted)
         if code is not None:
             header = b'"Exit code: %d\\nOutput:\\n' % code
-            return Returned(kind, _output(kind, block, header, memoryview(text)[start:]), "")
+            return Returned(Made(kind, None, _output(kind, block, header, memoryview(text)[start:])), "")
         failed = failed or interrupted
     success = b"null" if text.startswith(_BACKGROUND) else b"false" if failed else b"true"
     head = text[:_HEADER_BYTES]
     opening = b'{"content":"Output:\\n' if any(mark in head for mark in _LIKE_A_HEADER) else b'{"content":"'
     raw = _output(kind, block, opening, memoryview(text)[1:], b',"success":', success, b"}")
-    return Returned(kind, raw, _reason(text) if refused else "")
+    return Returned(Made(kind, None, raw), _reason(text) if refused else "")
 
 
 def size_note(block: Block) -> str:

@@ -38,6 +38,7 @@ _PASSED_OVER = frozenset(
 )
 _CALLS = frozenset({"tool_use", "server_tool_use"})
 _DATA = frozenset({"image", "document"})
+_SAID_BY_ASSISTANT = b'{"type":"message","role":"assistant","content":[{"type":"output_text","text":%b}]}'
 _encode = msgspec.json.Encoder().encode
 
 
@@ -110,10 +111,13 @@ class Records:
         """What is said and done in a record."""
         try:
             match record.type:
+                case "assistant" | "user" if record.is_sidechain and not self._of_agent:
+                    # Older clients write the talk with a sub-agent into the session's own file.
+                    self.stats.drop("sub-agent")
                 case "assistant":
-                    return self._answer(record) if self._is_of_this(record) else []
+                    return self._answer(record)
                 case "user":
-                    return self._user(record) if self._is_of_this(record) else []
+                    return self._user(record)
                 case "attachment":
                     return self._attached(record)
                 case "system":
@@ -125,13 +129,6 @@ class Records:
         except TypeError:  # a list where a name should be: it has no hash
             self._count_bad()
         return []
-
-    def _is_of_this(self, record: Record) -> bool:
-        """Older clients write the talk with a sub-agent into the session's own file."""
-        if record.is_sidechain and not self._of_agent:
-            self.stats.drop("sub-agent")
-            return False
-        return True
 
     # --- assistant
 
@@ -163,7 +160,7 @@ class Records:
         self._forms[block.id] = called.form
         if len(self._forms) > _PENDING_CALLS:
             del self._forms[next(iter(self._forms))]
-        return Made(called.type, None, called.raw)
+        return called.item
 
     # --- user
 
@@ -210,7 +207,7 @@ class Records:
             self.stats.drop("seen before")
             return []
         result = read_result(block, record, self._forms.pop(called, None))
-        made = [Made(result.type, None, result.raw)]
+        made = [result.item]
         if result.refusal:
             made.append(said_by_agent(result.refusal) if self._of_agent else said_by_user(result.refusal))
         return made
@@ -223,7 +220,9 @@ class Records:
         if attachment is None or kind != QUEUED:
             if kind not in ATTACHMENTS:
                 self.stats.count_unknown(f"attachment/{kind}")
-        elif self._is_of_this(record):
+        elif record.is_sidechain and not self._of_agent:
+            self.stats.drop("sub-agent")
+        else:
             for words in spoken(attachment.prompt):
                 if self._is_of_agent(words):
                     made.append(said_by_agent(words.text))
@@ -250,27 +249,28 @@ class Records:
             finished = [self._cleaned(item) for item in made]
         kinds = [item.type for item in finished if item is not None]
         self.stats.kept += len(kinds)
-        self.stats.messages += sum([kind in MESSAGES for kind in kinds])
+        self.stats.messages += sum(map(kinds.count, MESSAGES))
         return finished
 
     def _cleaned(self, item: Made) -> Made | None:
         raw = valid_utf8(item.raw)
         if not is_marked(raw):
-            return item._replace(raw=raw)
+            return Made(item.type, item.role, raw)
         try:
             cleaned, images = clean(raw, user=item.role == "user")
         except (msgspec.DecodeError, RecursionError):
             self._count_bad()
             return None
         self.stats.images += images
-        return item._replace(raw=cleaned) if cleaned is not None else None
+        return Made(item.type, item.role, cleaned) if cleaned is not None else None
 
     def _is_new(self, key: str) -> bool:
         number = hash(key)
-        if number in self._seen:
+        seen = self._seen
+        if number in seen:
             return False
-        if len(self._seen) < self._max_seen:
-            self._seen.add(number)
+        if len(seen) < self._max_seen:
+            seen.add(number)
         return True
 
     def _count_bad(self) -> None:
@@ -286,5 +286,4 @@ def spoken(content: list[Block] | str) -> Iterator[Words]:
 
 
 def _said_by_assistant(text: bytes) -> Made:
-    opening = b'{"type":"message","role":"assistant","content":[{"type":"output_text","text":'
-    return Made("message", "assistant", b"".join((opening, text, b"}]}")))
+    return Made("message", "assistant", _SAID_BY_ASSISTANT % text)
