@@ -84,7 +84,8 @@ def may_need_consent(settings: Settings, store: Store, *, environ: Mapping[str, 
     spent, models = store.spending(), _models(settings)
     if not any(_is_new(name, spent) for name in models):
         return False
-    return any(price_of(name, settings, environ=environ)(_A_CALL) != 0 for name in models)
+    costs_nothing = all(price_of(name, settings, environ=environ)(_A_CALL) == 0 for name in models)
+    return not costs_nothing or settings.memories.ask_above_usd < 0  # below nothing: always ask
 
 
 def needs_consent(forecast: Forecast, settings: Settings) -> bool:
