@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -89,10 +90,14 @@ class Recorder:
 
     async def ended(self, attempt: Attempt, *, started: float, thread_id: str | None) -> None:
         """Record an attempt that ended by itself. Off the event loop: the ledger is a database."""
+        await asyncio.to_thread(self.record, attempt, started=started, thread_id=thread_id)
+
+    def record(self, attempt: Attempt, *, started: float, thread_id: str | None) -> None:
+        """The same for who is in a thread already. Blocking."""
         call = self._call(attempt, started=started, thread_id=thread_id)
         if self.allowance is not None:
             self.allowance.charge(self.phase, call.usage)
-        await asyncio.to_thread(self.ledger.record_call, call)
+        self.ledger.record_call(call)
 
     def cancelled(self, *, started: float, thread_id: str | None) -> None:
         """Record an attempt that somebody stopped. Without an await: a cancelled task can't wait."""
@@ -130,6 +135,45 @@ def _counted(usage: Usage) -> Usage:
     return Usage(**counts)
 
 
+class Booking:
+    """One attempt in the books, whichever thread it is made in. Its first end is the one that counts."""
+
+    def __init__(self, recorder: Recorder, *, thread_id: str | None) -> None:
+        self._recorder = recorder
+        self._thread_id = thread_id
+        self._lock = threading.Lock()  #: of the two fields below
+        self._started: float | None = None
+        self._ended = False
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
+
+    def begin(self) -> None:
+        """Blocking. Raises `SpendingCapped` if nothing more may be sent."""
+        if self._recorder.allowance is not None:
+            self._recorder.allowance.check()
+        with self._lock:
+            self._started = self._started or time.perf_counter()
+
+    def end(self, attempt: Attempt) -> None:
+        """Blocking."""
+        if (started := self._close()) is not None:
+            self._recorder.record(attempt, started=started, thread_id=self._thread_id)
+
+    def cancel(self) -> None:
+        """Somebody stopped it."""
+        if (started := self._close()) is not None:
+            self._recorder.cancelled(started=started, thread_id=self._thread_id)
+
+    def _close(self) -> float | None:
+        """When it began; None: it has not, or it is closed."""
+        with self._lock:
+            started = None if self._ended else self._started
+            self._ended = self._ended or started is not None
+            return started
+
+
 async def call_with_retries(
     send: Callable[[], Awaitable[Attempt]], *, recorder: Recorder, stage: StageOne, thread_id: str | None
 ) -> Answered:
@@ -137,17 +181,30 @@ async def call_with_retries(
 
     Raises `SpendingCapped` instead of an attempt that may not be paid for.
     """
+
+    async def booked(booking: Booking) -> Attempt:
+        await asyncio.to_thread(booking.begin)
+        return await send()
+
+    return await call_booked(booked, recorder=recorder, stage=stage, thread_id=thread_id)
+
+
+async def call_booked(
+    send: Callable[[Booking], Awaitable[Attempt]], *, recorder: Recorder, stage: StageOne, thread_id: str | None
+) -> Answered:
+    """The same for a `send` that begins its booking itself, and may end it: who works in a thread needs no trip to
+    another for either."""
     attempt_no = 0
     while True:
         attempt_no += 1
-        await recorder.check()
-        started = time.perf_counter()
+        booking = Booking(recorder, thread_id=thread_id)
         try:
-            attempt = await send()
+            attempt = await send(booking)
         except asyncio.CancelledError:
-            recorder.cancelled(started=started, thread_id=thread_id)
+            booking.cancel()
             raise
-        await recorder.ended(attempt, started=started, thread_id=thread_id)
+        if not booking.ended:
+            await asyncio.to_thread(booking.end, attempt)
         match attempt:
             case Answered():
                 return attempt

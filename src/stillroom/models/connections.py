@@ -12,16 +12,17 @@ import select
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from stillroom.errors import ConfigError
 from stillroom.models.proxies import Proxy
 
 _READ_BYTES = 64 * 1024
+T = TypeVar("T")
 
 
 class Response(NamedTuple):
@@ -92,15 +93,21 @@ class Connections:
         self._idle: list[http.client.HTTPConnection] = []
         self._threads = ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="model")
 
-    async def post(self, body: bytes) -> Response:
-        """Send `body`, wait for the whole response. Raises `ConnectionFailed` or `ReplyTooLarge`.
+    async def post(self, body: bytes, *, begin: Callable[[], None], read: Callable[[Response], T]) -> T:
+        """Send `body`, wait for the whole response, and return what `read` makes of it. Raises `ConnectionFailed` or
+        `ReplyTooLarge`.
 
-        When it is cancelled the connection is cut, so that no thread is left waiting.
+        `begin` and `read` are called right before and after, in the thread that waits: they may block. When it is
+        cancelled the connection is cut, so that no thread is left waiting.
         """
         exchange = _Exchange()
-        loop = asyncio.get_running_loop()
+
+        def work() -> T:
+            begin()
+            return read(self._post(exchange, body))
+
         try:
-            return await loop.run_in_executor(self._threads, self._post, exchange, body)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except asyncio.CancelledError:
             exchange.abort()
             raise

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 
 from stillroom.clock import Clock
 from stillroom.config import Effort, StageOne
 from stillroom.errors import ModelUnavailable
-from stillroom.models.attempts import Attempt, Failed, Recorder, call_with_retries
+from stillroom.models.attempts import Attempt, Booking, Failed, Recorder, call_booked
 from stillroom.models.connections import ConnectionFailed, Connections, ReplyTooLarge, Response
 from stillroom.models.names import Endpoint
 from stillroom.models.protocols import path_of, read_reply, request_body
@@ -62,22 +63,18 @@ class WireModel:
         self._without_effort = False
 
     async def complete(self, request: StructuredRequest) -> StructuredReply:
-        async def send() -> Attempt:
-            return await self._send(request)
-
-        answered = await call_with_retries(
-            send, recorder=self._recorder, stage=self._stage, thread_id=request.thread_id
-        )
+        send = partial(self._send, request)
+        answered = await call_booked(send, recorder=self._recorder, stage=self._stage, thread_id=request.thread_id)
         return StructuredReply(text=answered.text, usage=answered.usage)
 
     async def aclose(self) -> None:
         await self._connections.aclose()
 
-    async def _send(self, request: StructuredRequest) -> Attempt:
+    async def _send(self, request: StructuredRequest, booking: Booking) -> Attempt:
         try:
             # One limit for the whole exchange: a server that drips bytes would outlive one between reads.
             async with asyncio.timeout(self._stage.request_timeout_seconds):
-                status, headers, body = await self._post_with_effort(request)
+                return await self._post_with_effort(request, booking)
         except TimeoutError:
             limit = self._stage.request_timeout_seconds
             return Failed(error=ModelUnavailable(f"no complete reply within {limit:g} s"), retryable=True)
@@ -85,24 +82,34 @@ class WireModel:
             return Failed(error=ModelUnavailable(str(error)), retryable=True)
         except ReplyTooLarge as error:
             return Failed(error=ModelUnavailable(str(error)))
-        now = self._clock.now()
-        self._rate_limits.observe(headers, now=now)
-        if status != HTTPStatus.OK:
-            return from_status(status, body, headers=headers, now=now)
-        attempt = read_reply(body, kind=self._endpoint.kind)
-        return dataclasses.replace(attempt, cost_usd=self._price(attempt.usage)) if self._price else attempt
 
-    async def _post_with_effort(self, request: StructuredRequest) -> Response:
-        if self._without_effort:
-            return await self._post(request, effort=None)
-        response = await self._post(request, effort=request.effort)
-        if not wants_no_effort(response.status, response.body):
-            return response
-        self._without_effort = True
-        return await self._post(request, effort=None)
+    async def _post_with_effort(self, request: StructuredRequest, booking: Booking) -> Attempt:
+        while True:
+            effort = None if self._without_effort else request.effort
+            if (attempt := await self._post(request, booking, effort=effort)) is not None:
+                return attempt
+            self._without_effort = True
 
-    async def _post(self, request: StructuredRequest, *, effort: Effort | None) -> Response:
+    async def _post(self, request: StructuredRequest, booking: Booking, *, effort: Effort | None) -> Attempt | None:
+        """None: the model does not know the parameter."""
         endpoint = self._endpoint
-        return await self._connections.post(
-            request_body(request, kind=endpoint.kind, model=endpoint.model, effort=effort, official=endpoint.official)
+
+        def read(response: Response) -> Attempt | None:
+            if effort is not None and wants_no_effort(response.status, response.body):
+                return None
+            attempt = self._read(response)
+            booking.end(attempt)
+            return attempt
+
+        body = request_body(
+            request, kind=endpoint.kind, model=endpoint.model, effort=effort, official=endpoint.official
         )
+        return await self._connections.post(body, begin=booking.begin, read=read)
+
+    def _read(self, response: Response) -> Attempt:
+        now = self._clock.now()
+        self._rate_limits.observe(response.headers, now=now)
+        if response.status != HTTPStatus.OK:
+            return from_status(response.status, response.body, headers=response.headers, now=now)
+        attempt = read_reply(response.body, kind=self._endpoint.kind)
+        return dataclasses.replace(attempt, cost_usd=self._price(attempt.usage)) if self._price else attempt
