@@ -16,7 +16,7 @@ from stillroom.extract.once import rest_of, told_before
 from stillroom.extract.outcome import Busy, Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
 from stillroom.extract.reading import thread_read
 from stillroom.store import Store
-from stillroom.store.records import Stage1Claim
+from stillroom.store.records import Stage1Claim, ThreadRead
 from stillroom.thread import MemoryMode, Thread
 
 _log = logging.getLogger(__name__)
@@ -69,8 +69,14 @@ async def _extract(
     if session is None:
         await _release(claim, store=store, leases=leases)
         return Skipped(thread_id=claim.thread_id, reason="it was switched off since it was claimed")
-    found = await session.extract() if isinstance(session, Opened) else session
-    outcome = await asyncio.to_thread(_finish, claim, found, store, engine)
+    read = thread_read(session.read, session.unknown) if isinstance(session, Opened) else None
+    try:
+        found = await session.extract() if isinstance(session, Opened) else session
+        outcome = await asyncio.to_thread(_finish, claim, found, read, store, engine)
+    except (ModelError, SpendingCapped):
+        if read is not None:  # true whatever became of the request
+            await asyncio.to_thread(store.save_read, claim.thread_id, read)
+        raise
     leases.done(claim)
     return outcome
 
@@ -87,10 +93,10 @@ def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> O
     if told is not None and told.items == told.of:
         return Skipped(thread_id=thread_id, reason=f"word for word what `{told.thread_id}` says")
     session = engine.open(rest_of(thread, told))
-    store.save_read(thread_id, thread_read(session.read, session.unknown))
     recorded = session.memory_mode
     if recorded is None or recorded == thread.memory_mode or _learn_mode(store, thread, recorded):
         return session
+    store.save_read(thread_id, thread_read(session.read, session.unknown))
     return Skipped(thread_id=thread_id, reason="the session says that it must not be remembered")
 
 
@@ -104,11 +110,13 @@ def _learn_mode(store: Store, thread: Thread, recorded: MemoryMode) -> bool:
     return found is not None and found.memory_mode == "enabled"
 
 
-def _finish(claim: Stage1Claim, found: Extracted | Skipped, store: Store, engine: Engine) -> ThreadOutcome:
+def _finish(
+    claim: Stage1Claim, found: Extracted | Skipped, read: ThreadRead | None, store: Store, engine: Engine
+) -> ThreadOutcome:
     """Write the end of the job. Blocking, with the last look at what was found: one trip to a thread for both."""
     draft = found.draft() if isinstance(found, Extracted) else None
     reason = found.reason if isinstance(found, Skipped) else None
-    finished = store.finish_stage1(claim, draft, engine=engine.name, prompt=engine.prompt, reason=reason)
+    finished = store.finish_stage1(claim, draft, engine=engine.name, prompt=engine.prompt, reason=reason, read=read)
     if not finished:
         return LostLease(thread_id=claim.thread_id)
     if isinstance(found, Skipped):

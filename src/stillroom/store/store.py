@@ -434,11 +434,13 @@ class Store:
         engine: str,
         prompt: str | None = None,
         reason: str | None = None,
+        read: ThreadRead | None = None,
     ) -> bool:
         """Store what was extracted, and the hash of the prompt that the engine was sent; no draft: there is nothing
-        durable, or it was not looked for, with the reason. False: the thread is somebody else's by now."""
+        durable, or it was not looked for, with the reason. `read` is kept with it, as by `save_read`. False: the thread
+        is somebody else's by now."""
         with self._database.write() as db:
-            return stage1.finish(
+            finished = stage1.finish(
                 db,
                 claim,
                 draft,
@@ -448,6 +450,9 @@ class Store:
                 retries=_RETRIES,
                 now=self._clock.now(),
             )
+            if finished and read is not None:
+                reads.save(db, claim.thread_id, read)
+            return finished
 
     def settle_contents(self, thread_id: str, chain: bytes) -> Told | None:
         """Keep what a claimed thread says (`contents.settle`), and tell which other thread has told most of it."""
