@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stillroom.rollouts.absent import may_say
+from stillroom.rollouts.absent import Record
 from stillroom.rollouts.keys import tokens_of
 
 _WORDS = st.sampled_from(
@@ -24,12 +24,12 @@ def test_every_word_that_is_said_may_be_said(text: str, is_ascii: bool, depth: i
     for _ in range(depth + 1):  # arguments are JSON in JSON
         record = json.dumps(record, ensure_ascii=is_ascii).replace("/", "\\/")
     if not any(0xD800 <= ord(character) < 0xE000 for character in text):
-        assert all(map(may_say(record), tokens_of(text)))
+        assert all(map(Record(record).may_say, tokens_of(text)))
 
 
 def test_a_word_that_stands_nowhere_is_not_said() -> None:
-    said = may_say(msgspec.json.encode(["run `make seed`\n\x1b[1mfirst"]).decode())
-    assert said("seed") and said("first") and not said("deploy")
+    record = Record(msgspec.json.encode(["run `make seed`\n\x1b[1mfirst"]).decode())
+    assert record.may_say("seed") and record.may_say("first") and not record.may_say("deploy")
 
 
 @pytest.mark.slow
@@ -38,4 +38,4 @@ def test_all_letters_that_fold_to_ascii_are_known() -> None:
     for character in map(chr, range(128, sys.maxunicode + 1)):
         if not character.isprintable() or not any(map(str.isascii, character.casefold())):
             continue
-        assert may_say(character)("certainly not said"), character
+        assert Record(character).may_say("certainly not said"), character

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import re2
 
 from stillroom.rollouts.rare import holder
@@ -13,13 +11,22 @@ _DISGUISED = re2.compile(r"[ßİŉſǰẖ-ẚẞ\x{212a}\x{fb00}-\x{fb06}]|\\u(?
 _holds_escapes = holder(b"\\u")
 
 
-def may_say(text: str) -> Callable[[str], bool]:
-    """Tells of a case-folded word whether a string somewhere in this JSON may hold it. Only a no is certain.
+class Record:
+    """The JSON of a session, case-folded as far as it is ASCII. Of its answers only a no is certain.
 
-    Escapes fall away with their backslashes: whatever is left of them stands beside a word, not in it.
+    Escapes fall away with their backslashes: what is left of them, a letter, stands beside a word, not in it.
     """
-    data = text.encode("utf-8", "surrogatepass")
-    if (not data.isascii() or _holds_escapes(data)) and _DISGUISED.search(data):
-        return lambda word: True
-    letters = data.replace(b"\\", b"").lower()
-    return lambda word: not word.isascii() or word.replace("\\", "").encode() in letters
+
+    def __init__(self, json: str) -> None:
+        data = json.encode("utf-8", "surrogatepass")
+        self._is_disguised = (not data.isascii() or _holds_escapes(data)) and _DISGUISED.search(data) is not None
+        self._letters = b"" if self._is_disguised else data.replace(b"\\", b"").lower()
+        self._known: dict[str, bool] = {}
+
+    def may_say(self, word: str) -> bool:
+        """Whether a string in it may hold this case-folded word."""
+        if self._is_disguised or not word.isascii():
+            return True
+        if word not in self._known:
+            self._known[word] = word.replace("\\", "").encode() in self._letters
+        return self._known[word]

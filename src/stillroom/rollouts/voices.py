@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 
 from stillroom.lanes import Lane, source_id, words
-from stillroom.rollouts.absent import may_say
+from stillroom.rollouts.absent import Record
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.keys import says
 
@@ -39,7 +39,7 @@ class Voices:
     def __init__(self, events: Callable[[], Sequence[Said | Ran]], *, json: str | None) -> None:
         """`events` is called once, when a word is asked for that may stand in `json`, of which they are made."""
         self._read = events
-        self._json = json
+        self._record = Record(json) if json is not None else None
         self._folded: dict[Lane, list[tuple[int, str]]] = {}
         self._known: dict[tuple[Lane, str], int | None] = {}
 
@@ -47,9 +47,13 @@ class Voices:
         """The first event in which `lane` says `key`; None: it never does."""
         asked = (lane, key)
         if asked not in self._known:
-            said = self._said(lane) if self._may_be_said(key) else ()
+            said = self._said(lane) if self.may_say(key) else ()
             self._known[asked] = next((at for at, text in said if says(text, key)), None)
         return self._known[asked]
+
+    def may_say(self, key: str) -> bool:
+        """Whether any lane may. Asks no event."""
+        return self._record is None or self._record.may_say(key)
 
     def sources(self, lane: Lane, keys: frozenset[str]) -> tuple[str, ...]:
         """What printed these words: the calls that first had them, each by host or program, and by the sentence."""
@@ -69,10 +73,6 @@ class Voices:
             if isinstance(event, Ran) and _CUT.search(event.output):
                 cut.setdefault(_lane_of(event), at)
         return cut
-
-    @cached_property
-    def _may_be_said(self) -> Callable[[str], bool]:
-        return cache(may_say(self._json)) if self._json is not None else lambda key: True
 
     @cached_property
     def _events(self) -> Sequence[Said | Ran]:

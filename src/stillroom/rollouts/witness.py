@@ -90,7 +90,10 @@ class Witness:
     def _is_of_the_web(self, line: str) -> bool:
         """Whether a page said all that is telling in it, or in a sentence of it, and said it first: whoever repeats
         that found nothing out. What the person says is theirs, whoever said it before."""
-        if not self._voices.has_web:
+        words = words_of(line)
+        if len(words) < _LEAST_WORDS and not names_of(line):
+            return False
+        if not any(map(self._voices.may_say, words)) or not self._voices.has_web:
             return False
         parts = [part for part in _SENTENCE.split(line) if len(words_of(part)) >= _LEAST_WORDS]
         return any(map(self._is_a_pages, (line, *parts)))
