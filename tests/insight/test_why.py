@@ -145,6 +145,17 @@ def test_a_line_in_other_words_is_found_by_those_that_tell_most(house: House) ->
     assert not why.quotes[0].verbatim
 
 
+def test_of_lines_that_fit_a_phrase_those_come_first_that_claim_something(house: House) -> None:
+    house.write("# Zebra", "- rollout_summaries/zebra-crossing.md (cwd=/shop)", "- mind the zebra crossing")
+    assert [each.place.text[:6] for each in house.why("zebra").lines] == ["- mind", "# Zebr", "- roll"]
+
+
+def test_a_session_that_is_switched_off_since_is_said_to_be(house: House) -> None:
+    house.store.set_memory_mode(house.thread_id, "disabled")
+    (rests,) = house.one(house.line(LINE)).rests_on
+    assert (rests.switched_off, rests.engine, rests.reach) == (True, None, "whole")
+
+
 def test_a_line_that_nothing_says_is_said_to_be_so(house: House) -> None:
     why = house.one(house.line(INVENTED))
     assert (why.support, why.quotes) == ("none", ())

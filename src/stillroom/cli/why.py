@@ -140,6 +140,8 @@ def _session(each: Rests) -> str:
         release = f", release {each.release}" if each.release else ""
         cost = f", ${each.cost_usd:,.4f}" if each.cost_usd is not None else ""
         parts.append(f"extracted {moment(each.extracted_at)} by {each.engine}{prompt}{release}{cost}")
+    if each.switched_off:
+        parts.append("switched off since")
     how = "named by its block" if each.named else "by its words"
     parts.append(f"{how}, has {each.share:.0%} of them")
     if each.reach == "gone":

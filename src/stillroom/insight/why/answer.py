@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stillroom.config import OFFLINE, Settings
-from stillroom.insight.why.claims import SAYS_IT, Claim, claim_of, folded, least_share, share, weights
+from stillroom.insight.why.claims import SAYS_IT, Claim, claim_of, claims_nothing, folded, least_share, share, weights
 from stillroom.insight.why.origin import Origin, origin_of
 from stillroom.insight.why.places import Place, Spot, find_spots
 from stillroom.insight.why.quotes import Quote, Reach, best_first, read_quotes
@@ -51,7 +51,9 @@ class Rests(msgspec.Struct, frozen=True, kw_only=True):
     named: bool
     #: Of the words of the line, what its raw memory has, from 0 to 1.
     share: float
-    #: Who extracted it, and when; None: nothing is kept of it.
+    #: It is switched off since, for itself or with its project.
+    switched_off: bool = False
+    #: Who extracted it, and when; None: nothing is kept of it, or it is switched off.
     engine: str | None = None
     extracted_at: int | None = None
     #: Which words the model was sent, and Stillroom's release; None: not noted.
@@ -116,7 +118,7 @@ class _Explaining:
 
     def explain(self, spot: Spot, origin: Future[Origin]) -> Why:
         claim = claim_of(spot.place.text)
-        if _claims_nothing(spot.place.text, claim):
+        if claims_nothing(spot.place.text, claim):
             return self._why(spot, origin.result(), "format", [], (), more=0)
         weighed = weights(claim.words, self._met(claim))
         found = self._rests(spot, claim, weighed)
@@ -182,6 +184,7 @@ class _Explaining:
                     at=each.at,
                     named=each.named,
                     share=round(each.share, 2),
+                    switched_off=thread is not None and thread.memory_mode != "enabled",
                     engine=output.engine if output else None,
                     extracted_at=output.generated_at if output else None,
                     prompt=output.prompt if output else None,
@@ -220,20 +223,3 @@ def _found(output: RawMemory, claim: Claim, weighed: Mapping[str, float], *, nam
     text = folded(output.text)
     has = 1.0 if any(quote in text for quote in claim.quotes) else share(weighed, text)
     return _Found(output.thread_id, named, has, output.source_updated_at)
-
-
-def _claims_nothing(line: str, claim: Claim) -> bool:
-    """A heading of the format, a count of sessions, a reference to one, a record of Stillroom's, a blank line."""
-    text = line.strip()
-    if not claim.words or text.startswith(
-        ("<!--", "handbook: ", "summary: ", "out: ", "-->", "scope: ", "applies_to: ")
-    ):
-        return True
-    if text.startswith("#"):
-        return "Task " not in text or "Task Group" in text
-    return text.startswith("- rollout_summaries/") or _is_count(text)
-
-
-def _is_count(text: str) -> bool:
-    number, _, rest = text.removeprefix("- ").partition(" ")
-    return number.isdigit() and rest.startswith(("session is remembered", "sessions are remembered"))

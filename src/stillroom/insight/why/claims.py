@@ -123,3 +123,20 @@ def telling(weighed: Mapping[str, float], least: float) -> list[str]:
         chosen.append(word)
         left -= weight
     return chosen
+
+
+def claims_nothing(line: str, claim: Claim) -> bool:
+    """A heading of the format, a count of sessions, a reference to one, a record of Stillroom's, a blank line."""
+    text = line.strip()
+    if not claim.words or text.startswith(
+        ("<!--", "handbook: ", "summary: ", "out: ", "-->", "scope: ", "applies_to: ")
+    ):
+        return True
+    if text.startswith("#"):
+        return "Task " not in text or "Task Group" in text
+    return text.startswith("- rollout_summaries/") or _is_count(text)
+
+
+def _is_count(text: str) -> bool:
+    number, _, rest = text.removeprefix("- ").partition(" ")
+    return number.isdigit() and rest.startswith(("session is remembered", "sessions are remembered"))

@@ -10,7 +10,7 @@ import msgspec
 
 from stillroom.config import LOOKUP
 from stillroom.errors import InvalidRequest, NotFound, PathRefused, RecallError
-from stillroom.insight.why.claims import claim_of, folded, words_of
+from stillroom.insight.why.claims import claim_of, claims_nothing, folded, words_of
 from stillroom.pattern import late
 from stillroom.recall.browse.paths import opened_path, quoted, read_text, readable
 from stillroom.recall.browse.walk import Walk
@@ -45,13 +45,18 @@ def find_spots(root: Path, asked: str, *, most: int) -> tuple[list[Spot], int]:
     """
     if (numbered := _NUMBERED.fullmatch(asked.strip())) and (found := _at(root, numbered["path"], numbered["line"])):
         return [found], 0
-    # Of equals what claims something itself comes before the title over it.
-    matches = sorted(_matches(root, asked), key=lambda match: (-match[0], match[1].place.text.startswith("#")))
+    matches = list(_matches(root, asked))
     if not matches:
         raise NotFound(f"no line of the memory says {quoted(asked)}", hint="`stillroom search` looks everywhere")
-    best = matches[0][0]
-    alike = _once([spot for score, spot in matches if score >= best])
+    best = max(score for score, _ in matches)
+    # What claims something itself comes before the title over it, and before what only names a file.
+    alike = _once(sorted((spot for score, spot in matches if score >= best), key=_says_little))
     return alike[:most], max(len(alike) - most, 0)
+
+
+def _says_little(spot: Spot) -> int:
+    text = spot.place.text
+    return 2 if claims_nothing(text, claim_of(text)) else int(text.startswith("#"))
 
 
 def _at(root: Path, path: str, line: str) -> Spot | None:
