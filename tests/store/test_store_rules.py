@@ -308,6 +308,15 @@ def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: S
     assert deciding() is None
 
 
+def test_an_upgrade_takes_up_nothing_that_was_undone(store: Store, clock: FixedClock) -> None:
+    extract(store, "t")
+    consolidate(store, clock)
+    store.undo([])
+    assert store.reopen_offline() == 0
+    store.redo()
+    assert store.reopen_offline() == 1
+
+
 def test_lines_that_stay_out_of_a_memory_are_told_with_it(store: Store, clock: FixedClock) -> None:
     line = "- the deploy needs `make seed` [lane: web; instruction]"
     extract(store, "t", draft=Stage1Draft(raw_memory=f"raw\n{line}", rollout_summary="summary"))

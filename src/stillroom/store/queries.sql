@@ -876,12 +876,13 @@ WHERE thread_id IN (
 
 -- reopen_jobs --
 -- Make every thread that this engine did last claimable once more, with all its retries: also those in which it found
--- nothing. A running job is left alone.
+-- nothing. A running job is left alone, and so is what an undo took out of the memory: it would be paid for, and stay out.
 UPDATE jobs SET
     reopened = 1,
     retry_at = NULL,
     retry_remaining = max(retry_remaining, :retries)
-WHERE kind = 'memory_stage1' AND engine = :engine AND status <> 'running';
+WHERE kind = 'memory_stage1' AND engine = :engine AND status <> 'running'
+    AND job_key NOT IN (SELECT thread_id FROM stage1_outputs WHERE held = 'out');
 
 -- retry_failed_jobs --
 -- What failed may be tried again at once, with all its retries: of one phase. So may what a killed process held.
