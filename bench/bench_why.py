@@ -20,7 +20,7 @@ from bench.bench_status import timed
 from bench.bench_store import HOUR_MS
 from stillroom.clock import SystemClock
 from stillroom.config import Memories, Settings, StageOne
-from stillroom.insight.why.answer import explain
+from stillroom.insight.why.explaining import explain
 from stillroom.store import Store
 from stillroom.store.records import Stage1Draft
 from stillroom.testing.sessions import sample_rollout

@@ -10,8 +10,9 @@ import pytest
 from stillroom.clock import FixedClock
 from stillroom.config import Settings
 from stillroom.errors import InvalidRequest, NotFound, PathRefused
-from stillroom.insight.why.answer import Answer, Why, explain
+from stillroom.insight.why.answer import Answer, Why
 from stillroom.insight.why.claims import claim_of, share, telling, weights
+from stillroom.insight.why.explaining import explain
 from stillroom.release import VERSION
 from stillroom.spending import ModelCall, Phase, Usage
 from stillroom.store import Store
@@ -19,8 +20,7 @@ from stillroom.store.records import Stage1Draft, Use
 from stillroom.testing.sessions import sample_rollout
 from stillroom.thread import FileStamp, Thread
 from stillroom.workspace.history import History
-from stillroom.workspace.publish import EDITS
-from stillroom.workspace.trailers import with_trailers
+from stillroom.workspace.trailers import EDITS, with_trailers
 
 NOW = 1_796_029_200  # 2026-11-30T09:00:00Z
 SAID = "Never push on Fridays; wait for Zephyrine to be back, ghp_0123456789abcdefghijABCDEFGHIJ012345 is hers."

@@ -17,7 +17,7 @@ from stillroom.config import Memories, Settings, Source
 from stillroom.consolidate.outcome import Consolidated, NoChanges
 from stillroom.pipeline import Options, run_pipeline
 from stillroom.workspace.git import Repository
-from stillroom.workspace.publish import EDITS
+from stillroom.workspace.trailers import EDITS
 
 HERE = Path(__file__).parent
 CODEX_HOME = HERE.parents[1] / "examples" / "codex-home"

@@ -12,11 +12,12 @@ from stillroom.config import StageTwo
 from stillroom.errors import InvalidArtifacts, WorkspaceError
 from stillroom.workspace.artifacts import SyncReport
 from stillroom.workspace.history import Change, History
-from stillroom.workspace.publish import EDITS, PublishReport
+from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.recovery import RecoveryReport, recover
 from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.runs import forget_copies
 from stillroom.workspace.staging import Outlook, Staging, look, open_staging
+from stillroom.workspace.trailers import EDITS
 from stillroom.workspace.tree import DEFAULTS, Scan, scan
 
 NOW = 1_790_000_000

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
+from stillroom.cli.moment import moment
 from stillroom.cli.output import many, print_answer, print_json, size
 from stillroom.cli.progress import progress_bars
-from stillroom.cli.rulings import moment
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings

@@ -19,3 +19,13 @@ def parse_moment(text: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1000)
+
+
+def moment(seconds: int | str | None) -> str:
+    """A time of the values, as a clock on the wall shows it."""
+    if not isinstance(seconds, int):
+        return "-"
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):  # a file may claim any time
+        return f"{seconds} s"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
+from stillroom.cli.moment import moment
 from stillroom.store.rules import Ruling, Values
 
 
@@ -20,16 +19,6 @@ def remedy(ruling: Ruling) -> str | None:
         return None
     ways = [f"`{way}`" for way in (ruling.setting, ruling.command) if way] + [ruling.otherwise or ""]
     return " or ".join(filter(None, ways)) or None
-
-
-def moment(seconds: int | str | None) -> str:
-    """A time of the values, as a clock on the wall shows it."""
-    if not isinstance(seconds, int):
-        return "-"
-    try:
-        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):  # a file may claim any time
-        return f"{seconds} s"
 
 
 def _refused(ruling: Ruling, values: Values) -> str:

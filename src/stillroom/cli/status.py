@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from stillroom.cli.moment import moment
 from stillroom.cli.output import many, print_answer, print_json, size
-from stillroom.cli.rulings import moment, why
+from stillroom.cli.rulings import why
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
 from stillroom.insight.facts import Facts

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import msgspec
 
+from stillroom.cli.moment import moment
 from stillroom.cli.output import plain, print_data, print_json, print_lines, size
 from stillroom.cli.progress import progress_bars
-from stillroom.cli.rulings import moment, remedy, why
+from stillroom.cli.rulings import remedy, why
 from stillroom.cli.signals import until_stopped
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from stillroom.cli.moment import moment
 from stillroom.cli.output import many, print_answer, print_json
-from stillroom.cli.rulings import moment
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
-from stillroom.insight.why.answer import Answer, Rests, Why, explain
+from stillroom.insight.why.answer import Answer, Rests, Why
+from stillroom.insight.why.asking import asking
 from stillroom.insight.why.origin import Origin
-from stillroom.insight.why.quotes import Quote
-from stillroom.store import Store
+from stillroom.insight.why.quote import Quote
 
 Line = tuple[str | None, str]
 
@@ -56,13 +56,18 @@ def why_command(
         Print `{asked, lines, more_lines}` as JSON.
     """
     settings = load_settings(home=home, root=root).impatient
-    open_store = Store.open if settings.database.exists() else Store.trial
-    with open_store(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
-        answer = explain(settings, store, line, whole=whole)
+    with asking(settings, line) as asked:
+        # git is at work now: what is imported from here on takes none of the user's time.
+        from stillroom.insight.why.explaining import answer
+        from stillroom.store import Store
+
+        open_store = Store.open if settings.database.exists() else Store.trial
+        with open_store(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
+            found = answer(asked, settings, store, whole=whole)
     if json:
-        print_json(answer)
+        print_json(found)
         return 0
-    print_answer(_lines(answer))
+    print_answer(_lines(found))
     return 0
 
 

@@ -24,7 +24,7 @@ from stillroom.undoing.cleaning import settle
 from stillroom.undoing.merging import Files, Merge, is_edit, publishable, written_by_code
 from stillroom.undoing.restoring import outputs_in
 from stillroom.undoing.unfinished import Undoing
-from stillroom.undoing.versions import UNDOES, Version, open_history, parent_of, resolve, versions
+from stillroom.undoing.versions import Version, open_history, parent_of, resolve, versions
 from stillroom.workspace import artifacts
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import History, gather
@@ -32,6 +32,7 @@ from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import may_publish
 from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.staging import Staging, open_staging
+from stillroom.workspace.trailers import UNDOES
 from stillroom.workspace.tree import drop, opened, parent, shown, write_new
 
 

@@ -15,13 +15,12 @@ from stillroom.pattern import late
 from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES, is_written_by_code
 from stillroom.workspace.git import BRANCH, EMPTY_TREE, Repository
 from stillroom.workspace.history import History, changes_to
+from stillroom.workspace.trailers import UNDOES
 from stillroom.workspace.tree import shown
 
 #: What a person may call a version: letters that git gave it, or so many back from the newest.
 _NAME = late(r"(?:[0-9a-f]{4,40}|HEAD)(?:~[0-9]{0,6}|\^)*", re.ASCII)
 _RUN = late(r"^Stillroom-Run: (\S+)$", re.MULTILINE)
-#: The run that an undo took back, with everything after it.
-UNDOES = "Stillroom-Undoes"
 _UNDOES = late(rf"^{UNDOES}: (\S+)$", re.MULTILINE)
 CONSOLIDATION = "Consolidate "
 _CODE = (f":(exclude){RAW_MEMORIES}", f":(exclude){SUMMARIES}")

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stillroom.config import StageTwo
 from stillroom.pattern import late
-from stillroom.store.records import Stage1Output
 from stillroom.workspace.tree import (
     DEFAULTS,
     TEMPORARY_PREFIX,
@@ -25,6 +25,9 @@ from stillroom.workspace.tree import (
     scan,
     write_new,
 )
+
+if TYPE_CHECKING:  # names of files and folders are asked for where no database is
+    from stillroom.store.records import Stage1Output
 
 RAW_MEMORIES = "raw_memories.md"
 SUMMARIES = "rollout_summaries"

@@ -19,7 +19,7 @@ from stillroom.config import StageTwo
 from stillroom.workspace.git import Content, Draft
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, Contents, Journal, Operation
-from stillroom.workspace.trailers import RUN, with_trailers
+from stillroom.workspace.trailers import EDITS, RUN, with_trailers
 from stillroom.workspace.tree import (
     TEMPORARY_PREFIX,
     Entry,
@@ -33,8 +33,6 @@ from stillroom.workspace.tree import (
     shown,
     write_new,
 )
-
-EDITS = "Edits since the last consolidation"
 
 #: A link where a folder should be: which error it is depends on the system.
 _NOT_A_FOLDER = frozenset({errno.ELOOP, errno.EMLINK, errno.EISDIR})

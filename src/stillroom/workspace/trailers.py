@@ -15,6 +15,11 @@ PROMPT = "Stillroom-Prompt"
 RELEASE = "Stillroom-Release"
 """The release of Stillroom, which is that of the rules too."""
 
+UNDOES = "Stillroom-Undoes"
+"""The run that an undo took back, with everything after it."""
+
+EDITS = "Edits since the last consolidation"
+"""The subject of a version that holds what was edited by hand."""
 REVIEWED = "Reviewed by a person"
 """Stands in the message of a result that waited for one, who may have edited it."""
 

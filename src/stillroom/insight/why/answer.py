@@ -1,41 +1,18 @@
-"""Why a line stands in the memory: who wrote it, what it rests on, who said so, how often it was used since."""
+"""What is known of why a line stands in the memory."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
-from stillroom.config import OFFLINE, Settings
-from stillroom.insight.why.claims import SAYS_IT, Claim, claim_of, claims_nothing, folded, least_share, share, weights
-from stillroom.insight.why.origin import Origin, origin_of
-from stillroom.insight.why.places import Place, Spot, find_spots
-from stillroom.insight.why.quotes import Quote, Reach, best_first, read_quotes
-from stillroom.insight.why.rests import named_threads
-from stillroom.rollouts.redact import redact
-from stillroom.store import Store
-from stillroom.store.records import RawMemory
+from stillroom.insight.why.origin import Origin
+from stillroom.insight.why.places import Place
+from stillroom.insight.why.quote import Quote, Reach
 
 Support = Literal["quoted", "remembered", "none", "format"]
 """A session says it, and is quoted; what was extracted says it, but no session that could be read does; nothing says
 it; or the line is a heading, a count or a record that claims nothing."""
-
-#: A phrase that fits more lines is explained for the first few.
-_SPOTS = 3
-#: Sessions that are told and searched for one line; the rest is counted.
-_SESSIONS = 5
-_QUOTES = 5
-_QUOTES_A_SESSION = 3
-#: A session is searched so far, and no further one is begun after so long: an answer is to come at once.
-_MOST_BYTES = 32 * 1024 * 1024
-_SEARCH_SECONDS = 0.15
-_LINE_CHARS = 600
-#: How rare a word is, so many outputs tell well enough.
-_SAMPLED = 200
 
 
 class Rests(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,138 +65,3 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[Why, ...]
     #: Lines that fit the phrase as well.
     more_lines: int
-
-
-def explain(settings: Settings, store: Store, asked: str, *, whole: bool = False) -> Answer:
-    """Explain the line `FILE:LINE`, or those that say a phrase. With `whole`, sessions are searched to their ends.
-
-    Raises `RecallError` when no line is meant, `StoreError`.
-    """
-    spots, more = find_spots(settings.root, asked, most=_SPOTS)
-    with ThreadPoolExecutor(max_workers=1) as beside:  # git takes as long as everything else
-        origins = [beside.submit(origin_of, spot, settings, store) for spot in spots]
-        outputs = store.raw_memories()
-        until = None if whole else time.monotonic() + _SEARCH_SECONDS
-        explaining = _Explaining(settings, store, outputs, until)
-        lines = tuple(explaining.explain(spot, origin) for spot, origin in zip(spots, origins, strict=True))
-    return Answer(asked=asked, lines=lines, more_lines=more)
-
-
-class _Found(NamedTuple):
-    thread_id: str
-    named: bool
-    share: float
-    at: int | None
-
-
-class _Explaining:
-    def __init__(self, settings: Settings, store: Store, outputs: Sequence[RawMemory], until: float | None) -> None:
-        self._settings, self._store, self._outputs, self._until = settings, store, outputs, until
-
-    def explain(self, spot: Spot, origin: Future[Origin]) -> Why:
-        claim = claim_of(spot.place.text)
-        if claims_nothing(spot.place.text, claim):
-            return self._why(spot, origin.result(), "format", [], (), more=0)
-        weighed = weights(claim.words, self._met(claim))
-        found = self._rests(spot, claim, weighed)
-        rests, quotes = self._searched(found[:_SESSIONS], claim, weighed)
-        if quotes:
-            support: Support = "quoted"
-        else:
-            least = least_share(weighed, SAYS_IT)
-            support = "remembered" if any(each.share >= least for each in found) else "none"
-        return self._why(spot, origin.result(), support, rests, quotes, more=max(len(found) - _SESSIONS, 0))
-
-    def _met(self, claim: Claim) -> Counter[str]:
-        """How many outputs have each word, told by some of them where there are many."""
-        step = -(-len(self._outputs) // _SAMPLED) or 1
-        texts = [output.text.casefold() for output in self._outputs[::step]]
-        return Counter({word: step * sum(word in text for text in texts) for word in claim.words})
-
-    def _rests(self, spot: Spot, claim: Claim, weighed: Mapping[str, float]) -> list[_Found]:
-        """The sessions that the block names, those first that say it; where none of them does, others that do."""
-        named = named_threads(spot, self._settings.root)
-        wanted = set(named)
-        shares = {
-            output.thread_id: _found(output, claim, weighed, named=True)
-            for output in self._outputs
-            if output.thread_id in wanted
-        }
-        found = [shares.get(each) or _Found(each, True, 0.0, None) for each in named]
-        least = least_share(weighed, SAYS_IT)
-        if all(each.share < least for each in found):
-            others = (output for output in self._outputs if output.thread_id not in wanted)
-            likely = (output for output in others if share(weighed, output.text.casefold()) >= least)
-            found += [_found(output, claim, weighed, named=False) for output in likely]
-        return sorted(found, key=lambda each: (-each.share, -(each.at or 0)))
-
-    def _searched(
-        self, found: Sequence[_Found], claim: Claim, weighed: Mapping[str, float]
-    ) -> tuple[list[Rests], tuple[Quote, ...]]:
-        rests: list[Rests] = []
-        quotes: list[Quote] = []
-        for each in found:
-            thread = self._store.thread(each.thread_id)
-            reach: Reach | None = None
-            if thread is None:
-                reach = "gone"
-            elif self._until is None or time.monotonic() < self._until:
-                said, reach = read_quotes(
-                    thread,
-                    claim,
-                    weighed,
-                    most=_QUOTES_A_SESSION,
-                    max_bytes=None if self._until is None else _MOST_BYTES,
-                    max_line_bytes=self._settings.stage_one.max_line_bytes,
-                    redact=self._clean,
-                )
-                quotes += said
-            output = self._store.stage1_output(each.thread_id)
-            rests.append(
-                Rests(
-                    thread_id=each.thread_id,
-                    agent=thread.agent if thread else "",
-                    cwd=thread.cwd if thread else "",
-                    rollout_path=thread.rollout_path if thread else "",
-                    at=each.at,
-                    named=each.named,
-                    share=round(each.share, 2),
-                    switched_off=thread is not None and thread.memory_mode != "enabled",
-                    engine=output.engine if output else None,
-                    extracted_at=output.generated_at if output else None,
-                    prompt=output.prompt if output else None,
-                    release=output.release if output else None,
-                    cost_usd=self._cost(each.thread_id) if output and output.engine != OFFLINE else None,
-                    reach=reach,
-                )
-            )
-        return rests, tuple(best_first(quotes)[:_QUOTES])
-
-    def _cost(self, thread_id: str) -> float | None:
-        prices = [call.cost_usd for call in self._store.calls(thread_id=thread_id) if call.cost_usd is not None]
-        return sum(prices) if prices else None
-
-    def _why(
-        self, spot: Spot, origin: Origin, support: Support, rests: list[Rests], quotes: tuple[Quote, ...], *, more: int
-    ) -> Why:
-        place = spot.place
-        uses = self._store.citations([each.thread_id for each in rests], since=origin.at or 0)
-        return Why(
-            place=Place(path=place.path, line=place.line, text=self._clean(place.text)[:_LINE_CHARS]),
-            origin=origin,
-            support=support,
-            rests_on=tuple(rests),
-            more_sessions=more,
-            quotes=quotes,
-            cited=len(uses),
-            last_cited=max(uses, default=None),
-        )
-
-    def _clean(self, text: str) -> str:
-        return redact(text, style=self._settings.memories.redaction)
-
-
-def _found(output: RawMemory, claim: Claim, weighed: Mapping[str, float], *, named: bool) -> _Found:
-    text = folded(output.text)
-    has = 1.0 if any(quote in text for quote in claim.quotes) else share(weighed, text)
-    return _Found(output.thread_id, named, has, output.source_updated_at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -11,13 +11,13 @@ from stillroom.config import OFFLINE, Settings
 from stillroom.errors import HistoryError
 from stillroom.insight.why.claims import claim_of
 from stillroom.insight.why.places import Spot
-from stillroom.store import Store
-from stillroom.undoing.versions import UNDOES
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import BRANCH, Repository
 from stillroom.workspace.history import TAKEN
-from stillroom.workspace.publish import EDITS
-from stillroom.workspace.trailers import ENGINE, PROMPT, RELEASE, REVIEWED, RUN, trailers_of
+from stillroom.workspace.trailers import EDITS, ENGINE, PROMPT, RELEASE, REVIEWED, RUN, UNDOES, trailers_of
+
+if TYPE_CHECKING:  # git is asked before the database is opened
+    from stillroom.store import Store
 
 Writer = Literal["consolidation", "person", "code", "undo", "unknown"]
 """`code`: copied from what was extracted, as every consolidation does; `undo`: a version brought it back."""
@@ -58,8 +58,8 @@ class _Version(NamedTuple):
     message: str
 
 
-def origin_of(spot: Spot, settings: Settings, store: Store) -> Origin:
-    """Who wrote the line. Says so where the history can't tell; raises `StoreError` only."""
+def origin_of(spot: Spot, settings: Settings) -> Origin:
+    """Who wrote the line, as far as the history knows. Says so where it can't tell; raises nothing."""
     path = spot.place.path
     if is_written_by_code(path):
         return Origin(by="code", note="what was extracted, as it is")
@@ -67,12 +67,30 @@ def origin_of(spot: Spot, settings: Settings, store: Store) -> Origin:
         return Origin(by="unknown", note="there is no history of the folder")
     repository = Repository(settings.history)
     try:
-        return _blamed(spot, repository, store)
+        return _blamed(spot, repository)
     except HistoryError as error:
         return Origin(by="unknown", note=f"the history can't be read: {error}")
 
 
-def _blamed(spot: Spot, repository: Repository, store: Store) -> Origin:
+def with_cost(origin: Origin, store: Store) -> Origin:
+    """The same with what its consolidation cost, where a model was called. Raises `StoreError`."""
+    began = (origin.run or "").partition("-")[0]
+    if origin.by != "consolidation" or origin.engine == OFFLINE or origin.at is None or not began.isdigit():
+        return origin
+    # One consolidation runs at a time: every call of its time is its own.
+    spent = [each for each in store.spending(since=int(began), until=origin.at + 1) if each.phase == "consolidate"]
+    if not spent:
+        return origin
+    return msgspec.structs.replace(
+        origin,
+        engine=origin.engine or spent[0].model,
+        calls=sum(each.calls for each in spent),
+        cost_usd=sum(each.cost_usd for each in spent),
+        unpriced_calls=sum(each.unpriced_calls for each in spent),
+    )
+
+
+def _blamed(spot: Spot, repository: Repository) -> Origin:
     path, line = spot.place.path, spot.place.text
     core = claim_of(line).core
     needle = core if len(core) >= _CORE_CHARS and core in line else line
@@ -80,7 +98,7 @@ def _blamed(spot: Spot, repository: Repository, store: Store) -> Origin:
     if not found:  # no version ever had it
         return Origin(by="person", note="it was written since the last consolidation")
     if len(found) == 1 and UNDOES not in found[0].message:  # there is nothing to tell it from
-        return _made(found[0], store, note="")
+        return _made(found[0], note="")
     texts = _texts(repository, [f"{BRANCH}:{path}", *(f"{each.parent}:{path}" for each in found if each.parent)])
     if needle.encode("utf-8", "surrogateescape") not in texts[f"{BRANCH}:{path}"]:
         return Origin(by="person", note="it was written since the last consolidation")
@@ -92,7 +110,7 @@ def _blamed(spot: Spot, repository: Repository, store: Store) -> Origin:
         if UNDOES in version.message:
             brought = True
             continue
-        return _made(version, store, note="an undo brought it back" if brought else "")
+        return _made(version, note="an undo brought it back" if brought else "")
     note = "an undo brought it back" if brought else "no version that the history still has brought it"
     return Origin(by="undo" if brought else "unknown", note=note)
 
@@ -125,7 +143,7 @@ def _texts(repository: Repository, names: list[str]) -> dict[str, bytes]:
     return texts
 
 
-def _made(version: _Version, store: Store, *, note: str) -> Origin:
+def _made(version: _Version, *, note: str) -> Origin:
     subject = version.message.strip().partition("\n")[0]
     trailers = trailers_of(version.message)
     run = trailers.get(RUN)
@@ -140,7 +158,7 @@ def _made(version: _Version, store: Store, *, note: str) -> Origin:
     if REVIEWED in version.message:
         note = "; ".join(filter(None, (note, "a person reviewed it, and may have edited it")))
     engine = trailers.get(ENGINE)
-    origin = Origin(
+    return Origin(
         by="consolidation",
         note=note,
         commit=version.commit,
@@ -150,18 +168,4 @@ def _made(version: _Version, store: Store, *, note: str) -> Origin:
         engine=engine,
         prompt=trailers.get(PROMPT),
         release=trailers.get(RELEASE),
-    )
-    began = run.partition("-")[0]
-    if engine == OFFLINE or not began.isdigit():
-        return origin
-    # One consolidation runs at a time: every call of its time is its own.
-    spent = [each for each in store.spending(since=int(began), until=version.at + 1) if each.phase == "consolidate"]
-    if not spent:
-        return origin
-    return msgspec.structs.replace(
-        origin,
-        engine=engine or spent[0].model,
-        calls=sum(each.calls for each in spent),
-        cost_usd=sum(each.cost_usd for each in spent),
-        unpriced_calls=sum(each.unpriced_calls for each in spent),
     )

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
-from typing import Literal
 
 import msgspec
 import re2
 
 from stillroom.errors import RolloutError
 from stillroom.insight.why.claims import Claim, folded, least_share, share, telling
+from stillroom.insight.why.quote import Quote, Reach
 from stillroom.rollouts.calls import Call, Output, read_call, read_output
 from stillroom.rollouts.item import MESSAGES, Item
 from stillroom.rollouts.provenance import Provenance, provenance_of
 from stillroom.rollouts.readers import open_thread
 from stillroom.rollouts.speech import Message, speeches
 from stillroom.thread import Thread
-
-Reach = Literal["whole", "cut", "gone"]
-"""How far a session was searched: all of it, its beginning, or not at all as its file is gone or can't be read."""
 
 #: A piece of an item with less of the claim's words does not say it.
 _LEAST_SHARE = 0.5
@@ -38,23 +35,6 @@ _WEIGHT: dict[Provenance, float] = {"user": 0.4, "assistant": 0.2, "agent": 0.1,
 _message = msgspec.json.Decoder(Message)
 _call = msgspec.json.Decoder(Call)
 _output = msgspec.json.Decoder(Output)
-
-
-class Quote(msgspec.Struct, frozen=True, kw_only=True):
-    """An item of a session that says it."""
-
-    thread_id: str
-    #: Who said it: a person, the assistant, another agent, the client, or a tool's output.
-    who: Provenance
-    at_ms: int | None
-    #: Where in the session's file, from 1.
-    line: int
-    #: `message`, `function_call`, …
-    item: str
-    text: str  #: redacted, cut around the words
-    #: The words of the line stand there one after the other; else so much of them, from 0 to 1.
-    verbatim: bool
-    share: float
 
 
 def read_quotes(
