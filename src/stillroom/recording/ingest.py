@@ -110,6 +110,8 @@ def ingest_file(
     """
     path = path.absolute()
     if not path.is_file():
+        if not path.exists():
+            raise RecordingError(f"`{path}` is not there")
         raise RecordingError(f"`{path}` is no file", hint="a folder of sessions is read by every pass: `[[sources]]`")
     reader = reader_of(format)
     threads: list[Ingested] = []

@@ -56,7 +56,17 @@ def test_a_sample_that_is_read_twice_has_nothing_new(sample: Sample, tmp_path: P
     assert len(again) == len(known)
     assert list(reader_of(sample.agent).refreshed(home, [each.thread for each in found])) == []
     assert [items_of(each.thread) for each in found] == read
+    assert named_alone(sample, found) == {each.thread.thread_id: each.thread for each in found}
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def named_alone(sample: Sample, found: list[Found]) -> dict[str, Thread]:
+    """What is found where each file is named itself, as an entry of `[[sources]]` or by `stillroom ingest`."""
+    files = {each.thread.rollout_path.partition("#")[0] for each in found}
+    discovered = [
+        each for file in files for each in reader_of(sample.agent).discover(Path(file), {}, max_line_bytes=LIMIT)
+    ]
+    return {each.thread.thread_id: each.thread for each in discovered if isinstance(each, Found)}
 
 
 #: The files of this one hold the same conversation, each in a layout of its own.
