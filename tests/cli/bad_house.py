@@ -8,9 +8,12 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from stillroom.cli.app import COMMANDS
 
@@ -42,6 +45,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 #: What may change the memory folder or the database when it says that it did.
 CHANGING = frozenset({"run", "note", "undo", "redo", "forget", "memories", "ingest", "review", "redact"})
+DOCUMENTED = {0, 1, 2}
 EVERY = ("--help", *COMMANDS)
 
 
@@ -146,3 +150,58 @@ def build(base: Path) -> House:
     command = [sys.executable, "-m", "stillroom", "run", "--backfill", "--now", NOW]
     subprocess.run(command, env=house.environment, check=True, capture_output=True, timeout=60)
     return house
+
+
+def check_told(done: Done) -> None:
+    assert done.code in DOCUMENTED, done.err
+    assert "Traceback" not in done.err, done.err
+
+
+def check_refused(done: Done, *, names: Path | str) -> None:
+    """It says what is wrong, with the place, and what to do."""
+    check_told(done)
+    assert done.code != 0
+    assert str(names) in done.told, done.told
+    assert any(
+        mark in done.told for mark in ("hint:", "-> ", "`;", "(`", ": set ", "then try again", "(upgrade it: ")
+    ), done.told
+
+
+@contextmanager
+def locked(database: Path, *, altogether: bool) -> Iterator[None]:
+    """Another program holds the database: no one may write, or no one may even read."""
+    with closing(sqlite3.connect(database, isolation_level=None, check_same_thread=False)) as db:
+        if altogether:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        db.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+def chmod(place: Path, *, folders: int, files: int) -> None:
+    for path in [place, *place.rglob("*")]:
+        if path.is_dir():
+            path.chmod(0o700 if folders == 0o500 else folders)
+    for path in sorted([place, *place.rglob("*")], reverse=True):
+        if not path.is_symlink():
+            path.chmod(folders if path.is_dir() else files)
+
+
+@contextmanager
+def small_disk(path: Path) -> Iterator[Path]:
+    """A file system of eight megabytes."""
+    if os.geteuid() != 0:
+        pytest.skip("only root mounts a small file system")
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(path)]
+    if (mounted := subprocess.run(mount, capture_output=True, text=True, timeout=20)).returncode:
+        pytest.skip(f"no file system can be mounted: {mounted.stderr.strip()}")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True, timeout=20)
+
+
+def fill(disk: Path, *, but_for_bytes: int = 0) -> Path:
+    """What leaves no more room than this; delete it for more."""
+    room = os.statvfs(disk)
+    filling = disk / "filling"
+    filling.write_bytes(b"\0" * max(room.f_bavail * room.f_frsize - but_for_bytes, 0))
+    return filling

@@ -8,13 +8,25 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from bad_house import CHANGING, EVERY, Done, House, build, ended
+from bad_house import (
+    CHANGING,
+    EVERY,
+    Done,
+    House,
+    build,
+    check_refused,
+    check_told,
+    chmod,
+    ended,
+    fill,
+    locked,
+    small_disk,
+)
 
-DOCUMENTED = {0, 1, 2}
 #: They answer without the state database, or say what they could not ask it.
 WITHOUT_DATABASE = frozenset(
     {
@@ -49,21 +61,6 @@ def usual(built: House, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
         return codes[command]
 
     return code
-
-
-def check_told(done: Done) -> None:
-    assert done.code in DOCUMENTED, done.err
-    assert "Traceback" not in done.err, done.err
-
-
-def check_refused(done: Done, *, names: Path | str) -> None:
-    """It says what is wrong, with the place, and what to do."""
-    check_told(done)
-    assert done.code != 0
-    assert str(names) in done.told, done.told
-    assert any(
-        mark in done.told for mark in ("hint:", "-> ", "`;", "(`", ": set ", "then try again", "(upgrade it: ")
-    ), done.told
 
 
 def check_kept(house: House, before: dict[str, bytes]) -> None:
@@ -127,16 +124,6 @@ def unspoil(database: Path, good: bytes) -> None:
     for name in ("-wal", "-shm"):
         Path(f"{database}{name}").unlink(missing_ok=True)
     database.write_bytes(good)
-
-
-@contextmanager
-def locked(database: Path, *, altogether: bool) -> Iterator[None]:
-    """Another program holds the database: no one may write, or no one may even read."""
-    with closing(sqlite3.connect(database, isolation_level=None, check_same_thread=False)) as db:
-        if altogether:
-            db.execute("PRAGMA locking_mode = EXCLUSIVE")
-        db.execute("BEGIN EXCLUSIVE")
-        yield
 
 
 @pytest.mark.timeout(400)
@@ -203,39 +190,22 @@ def test_on_a_read_only_folder(house: House, usual: Callable[[str], int], place:
     check_works_again(house, command, done, usual)
 
 
-def chmod(place: Path, *, folders: int, files: int) -> None:
-    for path in [place, *place.rglob("*")]:
-        if path.is_dir():
-            path.chmod(0o700 if folders == 0o500 else folders)
-    for path in sorted([place, *place.rglob("*")], reverse=True):
-        if not path.is_symlink():
-            path.chmod(folders if path.is_dir() else files)
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("only root mounts a small file system")
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(path)]
-    if (mounted := subprocess.run(mount, capture_output=True, text=True, timeout=20)).returncode:
-        pytest.skip(f"no file system can be mounted: {mounted.stderr.strip()}")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True, timeout=20)
+    with small_disk(tmp_path / "disk") as path:
+        yield path
 
 
 @pytest.mark.parametrize("command", EVERY)
 def test_on_a_full_disk(built: House, disk: Path, usual: Callable[[str], int], command: str) -> None:
     house = built.copy(disk / "house")
     before, rows = house.folder(), house.rows()
-    room = os.statvfs(disk)
-    (disk / "filling").write_bytes(b"\0" * (room.f_bavail * room.f_frsize))
+    filling = fill(disk)
     done = house.run(command)
     check_told(done)
     if done.code not in (0, usual(command)):
         check_refused(done, names=house.base)
-    (disk / "filling").unlink()
+    filling.unlink()
     if done.code or command not in CHANGING:
         check_kept(house, before)
         assert house.rows() == rows

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,8 @@ from stillroom.config import Settings
 from stillroom.consolidate.job import refuse
 from stillroom.errors import HistoryError, StoreError, WorkspaceError
 from stillroom.store import Store
-from stillroom.store.records import ConsolidationClaim, RetryBackoff, Stage1Output
+from stillroom.store.leases import CONSOLIDATION
+from stillroom.store.records import ConsolidationClaim, RetryBackoff, Running, Stage1Output
 from stillroom.undoing.cleaning import settle
 from stillroom.undoing.versions import versions
 from stillroom.workspace import held
@@ -121,7 +123,14 @@ def _held(settings: Settings) -> Held:
 def _claim(settings: Settings, store: Store) -> ConsolidationClaim:
     # The pause since the last consolidation is for passes that nobody asked for.
     stage = msgspec.structs.replace(settings.stage_two, success_cooldown_seconds=0)
-    claim = store.claim_consolidation(worker_id=f"review-{uuid.uuid4().hex[:8]}", stage=stage)
+    claim_it = partial(store.claim_consolidation, worker_id=f"review-{uuid.uuid4().hex[:8]}", stage=stage)
+    claim = claim_it()
+    if isinstance(claim, Running):
+        # Whoever works alone knows that no pass does: the lease is that of one that was killed, or had no room to end.
+        for job in store.running_jobs():
+            if job.kind == CONSOLIDATION:
+                store.end_job(job, reason="the process that worked on it is gone")
+        claim = claim_it()
     if isinstance(claim, ConsolidationClaim):
         return claim
     if isinstance(claim, RetryBackoff):

@@ -7,6 +7,7 @@ is refused, not followed. Paths are slash-separated and relative; names that are
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from stillroom.config import StageTwo
-from stillroom.errors import FolderRefused, WorkspaceError
+from stillroom.errors import FolderRefused, WorkspaceError, way_out
 
 DEFAULTS = StageTwo()
 DIFF_FILE = "phase2_workspace_diff.md"
@@ -316,4 +317,6 @@ def naming(path: str, done: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise WorkspaceError(f"`{shown(path)}` can't be {done}: {error.strerror}") from error
+        # A path within the folder is not enough to do anything with it; room is wanted wherever it is.
+        hint = way_out(error, shown(path)) if Path(path).is_absolute() or error.errno == errno.ENOSPC else None
+        raise WorkspaceError(f"`{shown(path)}` can't be {done}: {error.strerror}", hint=hint) from error
