@@ -84,6 +84,9 @@ def test_a_new_session_of_a_project_that_is_off_is_not_said_to_be_next(
     (row,) = threads(capsys)["threads"]
     assert (row["state"], row["rule"]) == ("excluded", "project")
     assert row["remedy"] == f"`stillroom memories --on --cwd {home / 'deep'}`"
+    (home / ".stillroom" / "memories-off.json").write_text("{bad", encoding="utf-8")
+    assert run_command(["threads"]) == 0
+    assert "nobody knows what is switched off" in capsys.readouterr().err
 
 
 def test_the_list_is_narrowed_by_agent_folder_and_number(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +106,7 @@ def test_the_list_is_narrowed_by_agent_folder_and_number(home: Path, capsys: pyt
     assert (len(some["threads"]), some["left_out"]) == (1, 2)
     assert run_command(["threads", "--max", "1"]) == 0
     told = capsys.readouterr().err
-    assert told.startswith("and 2 more; `--max` shows them\nnot readable: ")
+    assert told.startswith("and 2 more; a larger `--max` shows them\nnot readable: ")
     assert run_command(["threads", "--agent", "nobody"]) == 2
     assert "`--agent nobody` is not known" in capsys.readouterr().err
 

@@ -9,12 +9,13 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, StageOne, StageTwo, load_settings
 from stillroom.errors import WorkspaceError
-from stillroom.insight.doctor.configured import check_settings
+from stillroom.insight.doctor.configured import check_settings, check_switches
 from stillroom.insight.doctor.database import check_database
 from stillroom.insight.doctor.examine import Report, examine
 from stillroom.insight.doctor.finding import Found
@@ -22,6 +23,7 @@ from stillroom.insight.doctor.history import check_history
 from stillroom.insight.doctor.leftovers import check_leftovers
 from stillroom.insight.doctor.others import check_others
 from stillroom.insight.doctor.places import check_places
+from stillroom.pausing import pause
 from stillroom.store import ConsolidationClaim, Store
 from stillroom.thread import FileStamp, Thread
 from stillroom.undoing.alone import beside_others
@@ -304,6 +306,16 @@ root = "/nowhere/at/all"
 
 def other(settings: Settings, environ: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(each.finding.severity, each.finding.what.split(" ")[0]) for each in check_others(settings, environ)]
+
+
+def test_what_a_person_switched_off_is_told_and_a_list_that_can_t_be_read_is_wrong(settings: Settings) -> None:
+    assert said(list(check_switches(settings))) == [("switches", "ok")]
+    pause(str(settings.home), "2026-11-30T08:00:00Z")
+    (paused,) = check_switches(settings)
+    assert (paused.finding.severity, paused.finding.remedy) == ("note", "stillroom resume")
+    (settings.home / "memories-off.json").write_text("{bad", encoding="utf-8")
+    off = msgspec.structs.replace(settings, memories=Memories(enabled=False))
+    assert said(list(check_switches(off))) == [("switches", "error"), ("switches", "note"), ("switches", "note")]
 
 
 def test_other_memories_are_known_by_their_entries(

@@ -119,7 +119,7 @@ def _next(status: Status) -> Iterator[Line]:
     waiting = f"; {status.waiting_threads:,} wait" if status.waiting_threads else ""
     if status.waiting_until:
         waiting += f", the first until {moment(status.waiting_until)}"
-    stopped = [each for each in status.obstacles if each.kind in ("switched_off", "paused")]
+    stopped = [each for each in status.obstacles if each.kind in ("switched_off", "paused", "switches_unreadable")]
     for each in stopped:
         yield "yellow", f"next pass     does nothing: {each.told} (`{each.remedy}`){waiting}"
     if not stopped:

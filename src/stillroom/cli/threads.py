@@ -17,7 +17,7 @@ from stillroom.cli.signals import until_stopped
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import Settings, load_settings
-from stillroom.errors import ConfigError
+from stillroom.errors import ConfigError, WorkspaceError
 from stillroom.extract.counting import count_threads
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.homes import HOMES
@@ -119,11 +119,11 @@ def threads_command(
     clock = SystemClock()
     with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
         with progress_bars(wanted=not json) as listen:
-            report = RegisterReport()
+            report, unsure = RegisterReport(), None
             if not no_scan:
                 scan = register_threads(settings, store, clock, on_progress=listen)
                 report = asyncio.run(until_stopped(scan))
-                obey_switches(settings, store)
+                unsure = _obeyed(settings, store)
             wanted = _wanted(settings, store, clock.now_ms(), agent, cwd)
             shown = wanted if max_results is None else wanted[:max_results]
             if count:
@@ -139,7 +139,18 @@ def threads_command(
             for line in _lines(row):
                 print_data(plain(line))
         print_lines(_beside(rows, left_out, report.broken, narrowed=agent is not None or cwd is not None))
+    if unsure:
+        print_lines([("yellow", unsure)])
     return 0
+
+
+def _obeyed(settings: Settings, store: Store) -> str | None:
+    """Switch new sessions off with their projects; why that can't be done."""
+    try:
+        obey_switches(settings, store)
+    except WorkspaceError as error:
+        return f"{error} ({error.hint})"
+    return None
 
 
 def _wanted(settings: Settings, store: Store, now_ms: int, agent: str | None, cwd: Path | None) -> list[Standing]:
@@ -200,7 +211,7 @@ def _beside(
         none = "no such session is known; `stillroom threads` shows all" if narrowed else "no session is known"
         yield "yellow", none
     if left_out:
-        yield "yellow", f"and {left_out:,} more; `--max` shows them"
+        yield "yellow", f"and {left_out:,} more; a larger `--max` shows them"
     for file in broken[:_BROKEN_TOLD]:
         where = "" if file.path in file.reason else f"`{file.path}`: "
         yield "yellow", f"not readable: {where}{file.reason}"

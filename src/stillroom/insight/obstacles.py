@@ -11,10 +11,11 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import ConfigError
+from stillroom.recall.projects.switched_off import load_switched_off
 from stillroom.spending import Usage
 from stillroom.store import SpendingTotal, Store
 
-ObstacleKind = Literal["switched_off", "paused", "day_cap", "quota", "asks_first"]
+ObstacleKind = Literal["switched_off", "paused", "switches_unreadable", "day_cap", "quota", "asks_first"]
 """`asks_first`: a model was never called, so a pass that costs more than the settings say needs a yes."""
 
 
@@ -41,6 +42,9 @@ def _found(
         yield Obstacle(kind="switched_off", told="memories are switched off", remedy="memories.enabled = true")
     if paused_since:
         yield Obstacle(kind="paused", told=f"passes are paused since {paused_since}", remedy="stillroom resume")
+    if load_switched_off(str(settings.home)).unreadable:
+        told = "nobody knows which projects are switched off"
+        yield Obstacle(kind="switches_unreadable", told=told, remedy="stillroom doctor")
     models = sorted({memories.extract_model, memories.consolidation_model} - {OFFLINE})
     if not models:
         return

@@ -9,6 +9,8 @@ from stillroom.config import OFFLINE, Settings, adjusted, default_sources
 from stillroom.errors import ConfigError, StillroomError
 from stillroom.insight.doctor.finding import Found, found, ok
 from stillroom.models import check_model
+from stillroom.pausing import paused_since
+from stillroom.recall.projects.switched_off import FILE, load_switched_off
 
 
 def unusable(home: Path, error: ConfigError) -> Found:
@@ -35,6 +37,23 @@ def check_settings(settings: Settings, environ: Mapping[str, str]) -> Iterator[F
     yield from _sources(settings, environ, path)
 
 
+def check_switches(settings: Settings) -> Iterator[Found]:
+    """What a person switched off, and may have forgotten."""
+    off = load_switched_off(str(settings.home))
+    path = str(settings.home / FILE)
+    if off.unreadable:
+        what = "the list of projects that are switched off can't be read: no session is told anything, and no pass runs"
+        remedy = f"mend it; or rm '{path}', and say `stillroom memories --off` again where you want it"
+        yield found("switches", "error", what, where=path, remedy=remedy)
+    if not settings.memories.enabled:
+        yield found("switches", "note", "memories are switched off", remedy="memories.enabled = true")
+    if since := paused_since(str(settings.home)):
+        yield found("switches", "note", f"passes are paused since {since}", remedy="stillroom resume")
+    elif settings.memories.enabled and not off.unreadable:
+        projects = f"; {len(off.projects):,} projects are switched off" if off.projects else ""
+        yield ok("switches", f"passes may run{projects}")
+
+
 def _sources(settings: Settings, environ: Mapping[str, str], path: str) -> Iterator[Found]:
     defaults = set(default_sources(environ))
     there = 0
@@ -53,4 +72,4 @@ def _sources(settings: Settings, environ: Mapping[str, str], path: str) -> Itera
         yield found("sources", "note", what, remedy="name a place under `[[sources]]`, or `stillroom ingest FILE`")
 
 
-__all__ = ["check_settings", "unusable"]
+__all__ = ["check_settings", "check_switches", "unusable"]

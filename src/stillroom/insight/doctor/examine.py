@@ -10,7 +10,7 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError, StillroomError
-from stillroom.insight.doctor.configured import check_settings, unusable
+from stillroom.insight.doctor.configured import check_settings, check_switches, unusable
 from stillroom.insight.doctor.database import check_database
 from stillroom.insight.doctor.finding import Finding, Found, found
 from stillroom.insight.doctor.history import check_history
@@ -62,6 +62,7 @@ def _checks(
 ) -> Iterator[tuple[str, Iterable[Found]]]:
     yield "home", check_places(settings)
     yield "settings", check_settings(settings, environ)
+    yield "switches", check_switches(settings)
     if settings.home.is_dir():
         yield "unfinished", check_leftovers(settings, clock)
         yield "database", check_database(settings, clock)

@@ -140,6 +140,8 @@ def compose(prepared: Prepared, *, home: str, cwd: str, max_chars: int | None = 
         return Nothing(prepared.nothing, is_fault=prepared.stamp is not None)
     session = identify(cwd)
     if (off := load_switched_off(home)) and off.covers(cwd, session):
+        if off.unreadable:
+            return Nothing("nobody knows which projects are switched off (`stillroom doctor` says why)")
         return Nothing("the memory of this project is switched off (`stillroom memories --on` switches it on)")
     tier_of, version = _tiers(prepared, session), _version(home)
     with open(os.path.join(os.path.dirname(__file__), "read_path.md"), encoding="utf-8") as file:
