@@ -303,7 +303,7 @@ def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: S
     store.record_usage(["t"])
     consolidate(store, clock)
     assert store.undo([]) == 1
-    assert deciding() == "undone"
+    assert (deciding(), store.worth(since=0).undone) == ("undone", 1)
     store.redo()
     assert deciding() is None
 

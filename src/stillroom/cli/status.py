@@ -181,6 +181,11 @@ def _memory(status: Status) -> Iterator[Line]:
         )
         used = f"cited {worth.citations:,} times, {lately}" if worth.citations else "not cited yet"
         yield None, f"worth         rests on {worth.selected:,} of {many(worth.outputs, 'extracted session')}; {used}"
+    if worth.undone:
+        yield (
+            "yellow",
+            f"undone        {many(worth.undone, 'session stays', 'sessions stay')} out of it (`stillroom redo`)",
+        )
     yield from _facts(status.facts)
     for told in status.told:
         cut = f", {size(told.left_out_bytes)} left out" if told.left_out_bytes else ""

@@ -860,7 +860,8 @@ ORDER BY agent;
 -- What the memory holds, and how much of it is used.
 SELECT
     count(*) AS outputs, coalesce(sum(selected_for_phase2), 0) AS selected, coalesce(sum(usage_count), 0) AS citations,
-    coalesce(sum(last_usage >= :since), 0) AS used_lately, max(last_usage) AS last_used
+    coalesce(sum(last_usage >= :since), 0) AS used_lately, max(last_usage) AS last_used,
+    coalesce(sum(held = 'out'), 0) AS undone
 FROM stage1_outputs;
 
 -- prune_outputs --

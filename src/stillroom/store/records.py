@@ -354,3 +354,5 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
     used_lately: int
     #: When one was last cited, in seconds.
     last_used: int | None
+    #: Outputs that stay out because of an undo.
+    undone: int = 0
