@@ -27,6 +27,8 @@ def _refused(ruling: Ruling, values: Values) -> str:
             return "memories are switched off"
         case "mode":
             mode = values["chosen"] or values["recorded"]
+            if mode == "polluted":
+                return "it took in words of the web or of an MCP server, so it may not be remembered"
             who = "set here" if values["chosen"] else "as its agent recorded"
             return f"{mode}: it may not be remembered, {who}"
         case "project":

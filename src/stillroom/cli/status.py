@@ -27,7 +27,7 @@ _STATES = {
 }
 _EXCLUDED = {
     "enabled": "memories are switched off",
-    "mode": "switched off, for themselves",
+    "mode": "not to be remembered",
     "project": "switched off, with their project",
     "missing": "their files are gone",
     "archived": "archived",

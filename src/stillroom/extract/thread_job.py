@@ -97,7 +97,9 @@ def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> O
     if recorded is None or recorded == thread.memory_mode or _learn_mode(store, thread, recorded):
         return session
     store.save_read(thread_id, thread_read(session.read, session.unknown))
-    return Skipped(thread_id=thread_id, reason="the session says that it must not be remembered")
+    outside = "it took in words of the web or of an MCP server (`memories.disable_on_external_context`)"
+    reason = outside if recorded == "polluted" else "the session says that it must not be remembered"
+    return Skipped(thread_id=thread_id, reason=reason)
 
 
 def _learn_mode(store: Store, thread: Thread, recorded: MemoryMode) -> bool:

@@ -215,7 +215,9 @@ def rule_on_selection(facts: Facts, output: Output | None, question: Question) -
     memories = question.memories
     if output is None:
         done = facts.job is not None and facts.job.status == "done"
-        change = _extract_again(facts) if done else Change(otherwise="its extraction, of which the rules are above")
+        change = Change(otherwise="its extraction, of which the rules are above")
+        if done:
+            change = _extract_again(facts) if facts.mode == "enabled" else _remember_thread(facts)
         values: Values = {"extracted": done, "reason": facts.job.last_error if facts.job else None}
         yield Ruling(rule="output", verdict="refuses", values=values, **change._asdict())
         return
