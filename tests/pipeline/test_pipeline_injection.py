@@ -117,6 +117,7 @@ async def test_rules_keep_no_order_that_was_only_printed(tmp_path: Path) -> None
         record(tmp_path / "codex", number, items)
     report = await run_pipeline(settings, options=Options(backfill=True), clock=FixedClock(DAY_AFTER))
     assert isinstance(report.consolidate, Consolidated)
+    assert report.consolidate.withheld
     text = told(settings)
     assert "tabs" in text  # what the person said is there
     assert [line for line in text.splitlines() if "evil" in line] == []

@@ -200,6 +200,10 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
             jail = f", jail: {report.jail}" if report.jail else ""
             yield "green", f"consolidated  {report.inputs:,} memories ({report.engine}{jail}) into {settings.root}"
             yield from _tokens(report.usage)
+            if report.withheld:
+                kept_out = "line that only a tool or the web says: it waits" if report.withheld == 1 else ""
+                kept_out = kept_out or "lines that only tools or the web say: they wait"
+                yield "yellow", f"              without {report.withheld:,} {kept_out} in `stillroom review`"
             for path in report.kept_for_user:
                 yield "yellow", f"              {path} was edited meanwhile: yours stays, taken up next time"
             for warning in report.warnings:

@@ -60,6 +60,8 @@ class Consolidated(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome
     commit: str | None
     #: Of the agent's requests; the spending table has each. None: no model was called.
     usage: Usage | None = None
+    #: Lines that only a tool or the web said and that stay out, until a person lets them in (`stillroom review`).
+    withheld: int = 0
     status: Literal["succeeded"] = "succeeded"
 
 

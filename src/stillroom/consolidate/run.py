@@ -167,6 +167,7 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
         warnings=(*noted, *map(str, warnings), *unrecorded),
         commit=published.commit,
         usage=consolidator.usage,
+        withheld=len(job.withheld),
     )
 
 

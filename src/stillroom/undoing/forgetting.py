@@ -156,7 +156,8 @@ def finish_forgetting(
     left to do."""
     finder = Finder(work.traces)
     # 1. The database first: from now on no pass learns it again, nor what a fork repeats of it.
-    store.keep_forgotten_exchanges(digest for thread in work.threads for digest in _exchanges(settings, thread))
+    said = [digest for thread in work.threads for digest in _exchanges(settings, thread)]  # read before it is locked
+    store.keep_forgotten_exchanges(said)
     store.forget(work.threads, finder.text_without)
     checkpoint("database cleaned")
     for path in _own_recordings(settings, work.threads):
