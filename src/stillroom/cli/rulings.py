@@ -62,9 +62,9 @@ def _refused(ruling: Ruling, values: Values) -> str:
         case "lease":
             return "another process extracts it, or was killed while it did"
         case "retries":
-            return f"failed too often: {values['last_error'] or 'the reason is not known'}"
+            return f"it failed too often: {values['last_error'] or 'the reason is not known'}"
         case "backoff":
-            return f"failed: {values['last_error'] or 'the reason is not known'}; not tried again"
+            return f"{values['last_error'] or 'it failed, and the reason is not known'}; the next try waits"
         case "paused":
             return f"passes are paused since {values['paused_since']}"
         case "cap":

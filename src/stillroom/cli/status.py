@@ -107,7 +107,7 @@ def _threads(status: Status) -> Iterator[Line]:
         reasons = ", ".join(f"{count:,} {_EXCLUDED.get(rule, rule)}" for rule, count in status.excluded.items())
         yield None, f"excluded      {reasons}"
     for failed in status.failed[:_TOLD_FAILURES]:
-        yield "red", f"failed        {failed.thread_id}: {why(failed.decided)}"
+        yield "red", f"failed        {failed.thread_id}: {why(failed.decided)} (`{failed.decided.command}`)"
     if status.failed_threads > _TOLD_FAILURES:
         yield "red", f"              and {status.failed_threads - _TOLD_FAILURES:,} more"
     for held in status.running:

@@ -962,12 +962,12 @@ ORDER BY call_id DESC
 LIMIT :limit;
 
 -- total_calls --
--- What was spent in a span of time, by day (UTC), phase and model.
+-- What was spent in a span of time, by day (UTC), phase and model. A call that nobody answered has no price to be known.
 SELECT
     date(at, 'unixepoch') AS day, phase, model,
     count(*) AS calls,
     sum(outcome <> 'ok') AS failed_calls,
-    sum(cost_usd IS NULL) AS unpriced_calls,
+    sum(cost_usd IS NULL AND (outcome = 'ok' OR input_tokens + output_tokens > 0)) AS unpriced_calls,
     total(cost_usd) AS cost_usd,
     sum(input_tokens) AS input_tokens,
     sum(cached_input_tokens) AS cached_input_tokens,
