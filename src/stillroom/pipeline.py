@@ -221,7 +221,8 @@ async def _pass(
             telemetry.count("memory.startup", status="skipped_rate_limit")
             return report
         # 5. Extract, within what may be spent.
-        allowance = Allowance(settings.memories, spent_since=store.spent_since, clock=clock)
+        paused = partial(paused_since, str(settings.home))  # a person may not want to wait until a backfill ends
+        allowance = Allowance(settings.memories, spent_since=store.spent_since, clock=clock, paused_since=paused)
         extracted = await run_phase1(
             settings,
             store,
@@ -235,6 +236,8 @@ async def _pass(
             on_progress=on_progress,
         )
         report = put(report, extract=extracted, spending=await _spending(settings, allowance))
+        if since := paused():
+            return put(report, stopped=Stopped(reason=f"passes are paused since {since}", hint="stillroom resume"))
         # 6. Consolidate.
         consolidated = await run_phase2(
             _without_pause(settings) if options.backfill else settings,

@@ -12,6 +12,7 @@ from stillroom.clock import FixedClock
 from stillroom.config import OFFLINE, Memories, Settings, Source
 from stillroom.consolidate.outcome import Failed
 from stillroom.extract.outcome import Capped, WithOutput
+from stillroom.pausing import pause
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
 from stillroom.store import Store
 from stillroom.testing import SAMPLE_MEMORY, CallTool, LoopbackModel, RecordedRequest, Reply, Say
@@ -55,6 +56,21 @@ async def test_an_agent_that_loops_for_ever_is_stopped_by_the_cap(tmp_path: Path
     assert 20_000 <= report.spending.run_tokens < 40_000
     assert (settings.root / "MEMORY.md").read_text(encoding="utf-8") == "# Mine\n"
     assert not (settings.root / "memory_summary.md").exists()
+
+
+@pytest.mark.anyio
+async def test_a_pass_that_is_paused_while_it_runs_sends_nothing_more(tmp_path: Path) -> None:
+    def respond(request: RecordedRequest) -> Reply:
+        pause(str(tmp_path / "home"), "just now")
+        return Say(SAMPLE_MEMORY)
+
+    with LoopbackModel(respond) as server:
+        settings = settings_for(tmp_path, server, extract_model="loopback:m", extract_concurrency=1)
+        report = await run(settings, FixedClock(DAY_AFTER))
+        assert len(server.requests) == 1
+    assert report.extract is not None and report.stopped is not None
+    assert (report.extract.with_output, report.extract.capped, report.consolidate) == (1, 5, None)
+    assert report.stopped.reason == "passes are paused since just now"
 
 
 @pytest.mark.anyio

@@ -138,7 +138,10 @@ def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
     if report.read.long_lines:
         yield None, f"              {report.read.long_lines:,} long lines cut by {report.read.cut_bytes:,} bytes"
     if report.capped:
-        yield "yellow", f"              {report.capped:,} left to a later pass: no more may be spent"
+        yield (
+            "yellow",
+            f"              {report.capped:,} left to a later pass: no more may be done now",
+        )
     if report.busy:
         yield "yellow", f"              {report.busy:,} left to the next pass: their clients are writing to them"
     failures = Counter(outcome.reason for outcome in report.outcomes if isinstance(outcome, ThreadFailed))

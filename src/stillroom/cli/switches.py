@@ -36,7 +36,8 @@ class _Off(msgspec.Struct, frozen=True):
 def pause_command(*, home: Path | None = None, json: bool = False) -> int:
     """Let no pass do anything until `stillroom resume`: nothing is read, extracted, consolidated or paid for.
 
-    A pass that runs already ends by itself. Sessions are still told what is remembered.
+    A pass that runs already sends nothing more, and ends with what it had begun. Sessions are still told what is
+    remembered.
 
     ```
     stillroom pause

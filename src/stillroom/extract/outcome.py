@@ -65,7 +65,7 @@ class LostLease(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", 
 
 
 class Capped(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="capped"):
-    """Nothing more may be spent: handed back with all its retries, for a later pass."""
+    """Nothing more may be spent, or passes were paused: handed back with all its retries, for a later pass."""
 
     thread_id: str
     reason: str
@@ -98,7 +98,7 @@ class Phase1Report(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     lost_lease: int = 0
     skipped: int = 0
-    #: Left to a later pass, because this one, or today's, may spend nothing more.
+    #: Left to a later pass, because this one, or today's, may spend nothing more, or because passes were paused.
     capped: int = 0
     #: Left to the next pass, because their clients were writing where they stand.
     busy: int = 0

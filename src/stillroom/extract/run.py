@@ -15,6 +15,7 @@ from stillroom.extract.leases import Leases
 from stillroom.extract.outcome import Capped, LostLease, Phase1Report, ThreadOutcome, make_report
 from stillroom.extract.thread_job import extract_thread, hand_back
 from stillroom.models import Allowance
+from stillroom.pausing import paused_since
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
@@ -102,6 +103,9 @@ async def _extract_round(
             async with turns:
                 if capped:  # not even read: that takes seconds for a long session
                     outcome = await hand_back(claim, capped[0], store=store, leases=leases)
+                elif since := paused_since(str(settings.home)):
+                    reason = f"passes are paused since {since}"
+                    outcome = await hand_back(claim, reason, store=store, leases=leases)
                 else:
                     outcome = await extract_thread(claim, settings=settings, store=store, engine=engine, leases=leases)
         except asyncio.CancelledError:

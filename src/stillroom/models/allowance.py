@@ -21,9 +21,13 @@ _LEDGER = RolloutBudgetConfig(
     limit_tokens=MAX_LIMIT_TOKENS, reminder_at_remaining_tokens=(), enforce_limit=False, reminder_at_context_start=False
 )
 
-Cap = Literal["run", "day"]
+Cap = Literal["run", "day", "pause"]
 #: What was spent since a moment (seconds), by everybody who uses this state database.
 SpentSince = Callable[[int], Usage]
+
+
+PausedSince = Callable[[], str | None]
+"""When a person paused all passes; None: nobody did."""
 
 
 class AllowanceReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,17 +52,29 @@ class Allowance:
     caps are looked at before each request; requests that are under way then are paid for all the same.
     """
 
-    def __init__(self, memories: Memories, *, spent_since: SpentSince, clock: Clock) -> None:
+    def __init__(
+        self,
+        memories: Memories,
+        *,
+        spent_since: SpentSince,
+        clock: Clock,
+        paused_since: PausedSince = lambda: None,
+    ) -> None:
         self._run_cap = memories.max_weighted_tokens_per_run
         self._day_cap = memories.max_weighted_tokens_per_day
         self._spent_since = spent_since
         self._clock = clock
+        self._paused_since = paused_since
         self._ledger = RolloutBudget(_LEDGER, tree_id="pipeline", clock=clock)
         self._weigh = weigher(_LEDGER)
         self._refused: tuple[Cap, str] | None = None
 
     def check(self) -> None:
         """Raise `SpendingCapped` if nothing more may be sent. Ask before every request; it reads the database."""
+        if since := self._paused_since():
+            reason = f"passes are paused since {since}"
+            self._refused = ("pause", reason)
+            raise SpendingCapped(reason, hint="`stillroom resume` lets them run again")
         run = self._run_tokens()
         if run >= self._run_cap:
             raise self._refusal("run", run, self._run_cap)
