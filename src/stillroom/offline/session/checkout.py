@@ -19,6 +19,9 @@ _SUBJECT = late(r"-[a-z]*m\s*(\"(?:\\.|[^\"\\])*\"|'[^']*'|\S+)|--message[= ](\"
 _REVERTED = late(r"Revert \"(.+)\"")
 _TRUNKS = ("main", "master", "develop", "trunk", "-")
 """Branches that are there without the session having made them."""
+_MAY_UNDO = late(r"git\b|\b(?:mv|cp)\b")
+_COPIED_BACK = late(r"(?:mv|cp)\s+(?:-\S+\s+)*(\S+?)(?:\.(?:bak|orig|old|save|backup)|~)\s+\1$")
+"""Puts back what a file had been before."""
 _BACK = late(r"^(?:HEAD|@)(?:~(\d*)|(\^*))$")
 """A commit named by how far it lies behind the newest."""
 
@@ -60,12 +63,15 @@ class Checkout:
     def ran(self, run: Ran) -> set[Line]:
         """What a command that succeeded took away for good. What was committed is safe from all but a few."""
         gone: set[Line] = set()
-        if not run.command or "git" not in run.command:
+        if not run.command or not _MAY_UNDO.search(run.command):
             return gone
         for part in shell.parts(run.command):
-            match = _GIT.match(part.head)
-            if match:
+            if match := _GIT.match(part.head):
                 gone |= self._did(match[1], match[2], run)
+            elif match := _COPIED_BACK.match(part.head):
+                back = {line for line in self._loose if _is_in(line[0], match[1].removeprefix("./"))}
+                self._loose -= back
+                gone |= back
         return gone
 
     def _did(self, verb: str, rest: str, run: Ran) -> set[Line]:

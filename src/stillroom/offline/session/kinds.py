@@ -86,7 +86,8 @@ def tells_how(quote: str, turn: Turn) -> bool:
     spoken = turn.spoken
     point = cues.without_opener(quote, spoken)
     if cues.opens("style", point, spoken):
-        return True
+        # What a session begins with is what it is asked to do.
+        return bool(turn.number) or quote not in turn.sentences[:1]
     if (
         turn.number
         and _opens_with_things(point, spoken)

@@ -47,6 +47,8 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
                 continue
             for edit in run.edits:
                 added, removed = lines_of(edit)
+                if edit.action == "delete":
+                    removed |= {line for line in owner if line[0] == edit.path}
                 tree.edited(added, removed)
                 for line in removed:
                     by = owner.pop(line, turn.number)

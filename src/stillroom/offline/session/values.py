@@ -129,12 +129,12 @@ def _speaks_of(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
     names = words.identifiers(wish.quote)
     told = [*kinds.numbers(wish.quote), *names]
     held = [_stands_in(name, lines) for name in told]
-    if held and not words.pieces(" ".join(told)) & over.gone:
+    if any(held) and not words.pieces(" ".join(told)) & over.gone:
         # The line was changed in another part.
         return False
-    if held:
+    if any(held):
         # A name that was not touched: the wish is on more than the value.
-        return any(held) and not any(not name[0].isdigit() and not _stands_in(name, lines) for name in names)
+        return not any(not name[0].isdigit() and not _stands_in(name, lines) for name in names)
     if over.whole and over.gone & words.content(wish.quote):
         # A name that stood in the file by the user's word, and stands there no more.
         return True
