@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stillroom.offline import cues
-from stillroom.offline.session import kinds, unmeant
+from stillroom.offline.session import kinds, overwritten, unmeant
 from stillroom.offline.session.overwritten import Overwritten
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import Wish
@@ -25,8 +25,11 @@ def find(turns: Sequence[Turn], put_over: Mapping[int, Overwritten], told: froze
     come: dict[int, frozenset[str]] = {}
     for over in put_over.values():
         come[over.by] = come.get(over.by, frozenset()) | over.come
+    moved = {turn: (old, new) for turn, old, new in overwritten.renamed(turns)}
+    for number, (old, new) in moved.items():
+        come[number] = come.get(number, frozenset()) | (words.pieces(new) - words.pieces(old))
     for turn in turns[1:]:
-        if turn.number in told or not turn.edited:
+        if turn.number in told or not (turn.edited or turn.number in moved):
             continue
         new = come.get(turn.number, frozenset())
         for sentence in turn.sentences[:4]:
@@ -35,7 +38,10 @@ def find(turns: Sequence[Turn], put_over: Mapping[int, Overwritten], told: froze
             own = frozenset(w for c in clauses for w in words.content(c) if len(w) >= _LEAST_LETTERS and w.isalpha())
             if not clauses or not _may_choose(sentence, turn.spoken):
                 continue
-            if line := _line(turn, own & new, quoted):
+            line = _line(turn, own & new, quoted)
+            if not line and turn.number in moved and own & new & words.pieces(moved[turn.number][1]):
+                line = f"now `{moved[turn.number][1]}`"
+            if line:
                 quote = words.shorten(sentence, QUOTE_CHARS)
                 found.append(
                     Wish(turn.number, "decision", quote, seen=line, changes=True, subject=words.content(quote))

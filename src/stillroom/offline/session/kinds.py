@@ -40,6 +40,8 @@ _TAG = late(
     re.IGNORECASE,
 )
 """Ends a statement that asks for a nod."""
+_MAKES = late(r"(?:write|document) (?:the|all|some|tests|docs)\b", re.IGNORECASE)
+"""Begins an order that something be made, not how."""
 _TRAILS_OFF = late(r"(?:\.\.+|…+)\W*$")
 """Ends a sentence that leaves the rest to be thought."""
 _WHENEVER = late(
@@ -87,7 +89,7 @@ def tells_how(quote: str, turn: Turn) -> bool:
     point = cues.without_opener(quote, spoken)
     if cues.opens("style", point, spoken):
         # What a session begins with is what it is asked to do.
-        return bool(turn.number) or quote not in turn.sentences[:1]
+        return bool(turn.number) or not (quote in turn.sentences[:1] or _MAKES.match(point))
     if (
         turn.number
         and _opens_with_things(point, spoken)

@@ -18,7 +18,7 @@ from stillroom.pattern import late
 from stillroom.rollouts.events import Edit
 
 _KEY = late(r"^(.{0,80}?[^\W\d].{0,60}?)\s*(?::?=(?!=)|:(?!:)|=>)\s*\S")
-_NUMBER = late(r"(?<![A-Za-z0-9_.])\d+(?:[._]\d+)*")
+_NUMBER = late(r"(?<![A-Za-z]-)(?<![A-Za-z0-9_.])\d+(?:[._]\d+)*")
 _UNITS = (1, 60, 3600, 86_400, 24, 1000, 60_000, 1024, 1 << 20, 0.01, 0.001)
 """A value may stand in the file in another unit than it was said in: minutes as seconds, per cent as a share."""
 
@@ -142,7 +142,7 @@ def apply(wishes: list[Wish], settings: Sequence[Setting], turns: Sequence[Turn]
             kept.append(wish if quote == wish.quote else replace(wish, quote=quote, subject=words.content(quote)))
     for setting in settings:
         if setting.heir is None:
-            _tell(setting, kept, turns[setting.turn])
+            _tell(setting, kept, turns[setting.turn], given[setting.turn])
     kept.sort(key=lambda wish: wish.turn)
     return [
         replace(wish, replaced=wish.replaced or heirs[wish.turn])
@@ -165,13 +165,26 @@ def _living(wish: Wish, settings: Sequence[Setting], turn: Turn) -> tuple[str, i
     quote, heir = wish.quote, None
     for index, sentence in enumerate(turn.sentences):
         own = [s for s in settings if s.sentence == index]
-        if own and sentence in quote and all(s.heir is not None for s in own):
-            quote = quote.replace(sentence, "", 1).strip()
-            heir = own[-1].heir
+        gone = [s for s in own if s.heir is not None]
+        if not gone or sentence not in quote:
+            continue
+        kept = "" if len(gone) == len(own) else _without_clauses(sentence, gone, own)
+        if kept != sentence:
+            quote = quote.replace(sentence, kept, 1).strip()
+            heir = gone[-1].heir
     return quote, heir
 
 
-def _tell(setting: Setting, kept: list[Wish], turn: Turn) -> None:
+def _without_clauses(sentence: str, gone: Sequence[Setting], own: Sequence[Setting]) -> str:
+    """`sentence` without the clauses that tell only of values that were written over."""
+    dead = {s.said for s in gone} - {s.said for s in own if s.heir is None}
+    ends = [match.end() for match in kinds.CLAUSES.finditer(sentence)] + [len(sentence)]
+    clauses = [sentence[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    kept = [c for c in clauses if not (numbers := kinds.numbers(c)) or not numbers <= dead]
+    return "".join(kept).strip() if kept else sentence
+
+
+def _tell(setting: Setting, kept: list[Wish], turn: Turn, given: Sequence[Setting]) -> None:
     if gives_secret(setting.line):
         return
     seen = f"now `{words.shorten(setting.line.replace('`', ''), 100)}` in `{setting.path}`"
@@ -181,7 +194,8 @@ def _tell(setting: Setting, kept: list[Wish], turn: Turn) -> None:
             if not wish.seen and wish.kind != "rule" and not key & words.content(wish.quote):
                 kept[index] = replace(wish, seen=seen)
             return
-    sentence = turn.sentences[setting.sentence]
+    own = [s for s in given if s.sentence == setting.sentence]
+    sentence = _without_clauses(turn.sentences[setting.sentence], [s for s in own if s.heir is not None], own)
     if gives_secret(sentence):
         return
     if not kinds.is_order(sentence, turn.spoken) or (not turn.number and cues.has("problem", sentence, turn.spoken)):

@@ -24,6 +24,7 @@ def takes_back(turn: Turn) -> bool:
     return any(
         cues.has("takeback", s, turn.spoken)
         and not kinds.is_passing(s, turn.spoken)
+        and not cues.has("perishable", s, turn.spoken)
         and not s.endswith(("?", "？"))
         and words.weight(words.content(s)) <= 12
         for s in turn.sentences[:3]

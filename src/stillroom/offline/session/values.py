@@ -34,7 +34,7 @@ def without_overwritten(
     heirs: dict[int, Wish] = {}
     for wish in wishes:
         over = put_over.get(wish.turn)
-        if over is None or wish.kind not in _VALUED or not _speaks_of(wish, over, turns[over.by]):
+        if over is None or not _was_set(wish, over, turns[over.by]) or not _speaks_of(wish, over, turns[over.by]):
             kept.append(wish)
         else:
             heirs[over.by] = wish
@@ -121,6 +121,14 @@ def loosed(wish: Wish) -> Wish:
     """Without a reference to the very words that it replaced, when it stands without them."""
     told = bool(wish.replaced) and wish.replaced[:60] in wish.about
     return replace(wish, about="") if told and words.weight(words.content(wish.quote)) >= BARE else wish
+
+
+def _was_set(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
+    """Whether `wish` can give way to a value: a rule does where the user says the name that took its place."""
+    if wish.kind != "rule":
+        return wish.kind in _VALUED
+    names = {name for name in words.identifiers(wish.quote) if _stands_in(name, " ".join(over.lines))}
+    return bool(names) and bool(over.come & words.pieces(later.text[:600]))
 
 
 def _speaks_of(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
