@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -135,7 +135,7 @@ def apply(wishes: list[Wish], settings: Sequence[Setting], turns: Sequence[Turn]
     heirs: dict[int, str] = {}
     given = by_turn(settings)
     for wish in wishes:
-        quote, heir = _living(wish, given.get(wish.turn, []), turns[wish.turn])
+        quote, heir = _living(wish, given, turns[wish.turn])
         if heir is not None:
             heirs[heir] = wish.quote
         if quote:
@@ -158,10 +158,12 @@ def tells(wish: Wish, given: dict[int, list[Setting]]) -> bool:
     return any(setting.said in numbers for setting in given.get(wish.turn, ()))
 
 
-def _living(wish: Wish, settings: Sequence[Setting], turn: Turn) -> tuple[str, int | None]:
+def _living(wish: Wish, given: Mapping[int, Sequence[Setting]], turn: Turn) -> tuple[str, int | None]:
     """The quote without its sentences whose every value was written over, and the turn that did that."""
-    if not settings or (wish.kind == "rule" and words.weight(words.content(wish.quote)) > LEANING):
-        return wish.quote, None
+    settings = given.get(wish.turn, ())
+    if wish.kind == "rule" and words.weight(words.content(wish.quote)) > LEANING:
+        # More than a value: it gives way only to what the user themselves said of the same line.
+        settings = [s if _was_told(s, given) else replace(s, heir=None) for s in settings]
     quote, heir = wish.quote, None
     for index, sentence in enumerate(turn.sentences):
         own = [s for s in settings if s.sentence == index]
@@ -173,6 +175,12 @@ def _living(wish: Wish, settings: Sequence[Setting], turn: Turn) -> tuple[str, i
             quote = quote.replace(sentence, kept, 1).strip()
             heir = gone[-1].heir
     return quote, heir
+
+
+def _was_told(setting: Setting, given: Mapping[int, Sequence[Setting]]) -> bool:
+    """Whether the value that took the place of `setting` was the user's."""
+    heirs = given.get(setting.heir, ()) if setting.heir is not None else ()
+    return any((heir.path, heir.key) == (setting.path, setting.key) for heir in heirs)
 
 
 def _without_clauses(sentence: str, gone: Sequence[Setting], own: Sequence[Setting]) -> str:
