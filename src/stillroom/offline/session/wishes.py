@@ -172,6 +172,8 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         return None
     if kind == "rule" and turn.number == 0 and weight < 3 and kinds.bounds_the_task(quote, turn):
         return None
+    if kind == "rule" and not turn.number and cues.has("problem", quote, spoken) and not meant:
+        return None  # what the session is about
     if leans and kind == "rule" and not (before is not None and before.edited):
         return None
     if leans and not about and not seen:
