@@ -86,6 +86,27 @@ def test_a_revert_is_known_by_the_subject_or_the_name_that_git_printed() -> None
         assert tree.ran(revert) == {ONE}
 
 
+def test_a_checkout_takes_back_the_last_attempt_and_not_what_was_settled_before() -> None:
+    events = [
+        user("the mails come twice"),
+        patched("jobs.js", "+if (instance) return"),
+        ran("npm test", "30 passed"),
+        user("retries: 3"),
+        patched("jobs.js", "+const RETRIES = 3"),
+        ran("npm test", "30 passed"),
+        user("try bull instead of cron"),
+        patched("jobs.js", '+const Queue = require("bull")'),
+        ran("npm test", "Error: connect ECONNREFUSED", 1),
+        user("ah, it needs redis. out with it"),
+        ran("git checkout -- jobs.js"),
+    ]
+    assert overwritten.find(turns(*events))[0] == {2: 3}
+    assert files.changed(turns(*events), {2: 3}) == {"jobs.js": 1}
+    text = memory(*events)
+    assert "retries: 3" in text
+    assert text.count("tried and reverted") == 1
+
+
 def test_a_commit_that_was_reverted_is_told_as_taken_back() -> None:
     text = memory(
         user("the list page is slow, cache it for 10 minutes"),

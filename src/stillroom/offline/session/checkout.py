@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stillroom.offline.session import checks, shell
@@ -48,17 +49,18 @@ class Checkout:
     """The lines that a session added, by where they stand: in the files only, in a commit, or put aside."""
 
     def __init__(self) -> None:
-        self._loose: set[Line] = set()
+        self._loose: dict[Line, int] = {}  # with the turn that wrote it
         self._commits: list[_Commit] = []
-        self._aside: list[set[Line]] = []
+        self._aside: list[dict[Line, int]] = []
         self._branches: dict[str, list[_Commit]] = {}  # made here, and not checked out now
         self._on = ""  # the branch made here that is checked out
         self._forked = 0  # commits before it began
 
-    def edited(self, added: set[Line], removed: set[Line]) -> None:
+    def edited(self, added: set[Line], removed: set[Line], *, turn: int = 0) -> None:
         """An edit was made."""
-        self._loose -= removed
-        self._loose |= added
+        for line in removed:
+            self._loose.pop(line, None)
+        self._loose.update(dict.fromkeys(added, turn))
 
     def ran(self, run: Ran) -> set[Line]:
         """What a command that succeeded took away for good. What was committed is safe from all but a few."""
@@ -69,9 +71,7 @@ class Checkout:
             if match := _GIT.match(part.head):
                 gone |= self._did(match[1], match[2], run)
             elif match := _COPIED_BACK.match(part.head):
-                back = {line for line in self._loose if _is_in(line[0], match[1].removeprefix("./"))}
-                self._loose -= back
-                gone |= back
+                gone |= self._put_back([match[1].removeprefix("./")])
         return gone
 
     def _did(self, verb: str, rest: str, run: Ran) -> set[Line]:
@@ -89,7 +89,7 @@ class Checkout:
             case "checkout" | "restore" if "--staged" not in words or "--worktree" in words:
                 return self._named(verb, words)
             case "reset" if "--hard" in words:
-                gone, self._loose = self._loose, set()
+                gone = self._put_back(["."])
                 back = self._behind(plain[0]) if plain else 0
                 for commit in self._commits[len(self._commits) - back :] if back else []:
                     gone |= commit.lines
@@ -109,7 +109,7 @@ class Checkout:
         if "--amend" in rest and self._commits:
             lines |= self._commits.pop().lines
         self._commits.append(_Commit(shown[1] if shown else "", subject, lines))
-        self._loose = set()
+        self._loose = {}
 
     def _is_branch(self, verb: str, words: list[str], plain: list[str]) -> bool:
         if not plain or "--" in words:
@@ -131,11 +131,19 @@ class Checkout:
             return set()
         paths = words[words.index("--") + 1 :] if "--" in words else [w for w in words if not w.startswith("-")]
         paths = [path.rstrip("/").removeprefix("./") for path in paths]
-        if "." in paths or ("" in paths and "./" in words):
-            gone, self._loose = self._loose, set()
-            return gone
-        gone = {line for line in self._loose if any(_is_in(line[0], path) for path in paths)}
-        self._loose -= gone
+        return self._put_back(paths)
+
+    def _put_back(self, paths: Sequence[str]) -> set[Line]:
+        """Take the last turn's loose lines out of `paths`; the lines of earlier turns were committed out of sight.
+
+        Who takes back an attempt means the attempt. What they had been content with before, they had mostly committed
+        themselves, where no session shows it.
+        """
+        hit = [line for line in self._loose if any(path in ("", ".") or _is_in(line[0], path) for path in paths)]
+        last = max((self._loose[line] for line in hit), default=0)
+        gone = {line for line in hit if self._loose[line] == last}
+        for line in gone:
+            del self._loose[line]
         return gone
 
     def _behind(self, name: str) -> int | None:
@@ -168,12 +176,13 @@ class Checkout:
 
     def _stash(self, verb: str) -> set[Line]:
         if verb in ("push", "save"):
-            self._aside.append(self._loose)
-            self._loose = set()
+            last = max(self._loose.values(), default=0)
+            self._aside.append({line: turn for line, turn in self._loose.items() if turn == last})
+            self._loose = {line: turn for line, turn in self._loose.items() if turn != last}
         elif verb in ("pop", "apply") and self._aside:
-            self._loose |= self._aside.pop()
+            self._loose.update(self._aside.pop())
         elif verb in ("drop", "clear") and self._aside:
-            return self._aside.pop()
+            return set(self._aside.pop())
         return set()
 
 

@@ -26,8 +26,8 @@ def find(turns: Sequence[Turn], put_over: Mapping[int, Overwritten], told: froze
     for over in put_over.values():
         come[over.by] = come.get(over.by, frozenset()) | over.come
     moved = {turn: (old, new) for turn, old, new in overwritten.renamed(turns)}
-    for number, (old, new) in moved.items():
-        come[number] = come.get(number, frozenset()) | (words.pieces(new) - words.pieces(old))
+    for number, (old, name) in moved.items():
+        come[number] = come.get(number, frozenset()) | (words.pieces(name) - words.pieces(old))
     for turn in turns[1:]:
         if turn.number in told or not (turn.edited or turn.number in moved):
             continue

@@ -29,7 +29,7 @@ def changed(turns: Sequence[Turn], undone: Collection[int]) -> dict[str, int]:
                 else:
                     found[edit.path] = turn.number
             for part in shell.parts(step.command or ""):
-                _undo(part.head, found)
+                _undo(part.head, found, turn.number)
                 _move(part.head, found, turn.number)
     return found
 
@@ -58,13 +58,16 @@ def _known(named: Sequence[str], found: dict[str, int]) -> list[str]:
     return [f for f in found if any(p and (f == p or f.endswith("/" + p) or f.startswith(p + "/")) for p in paths)]
 
 
-def _undo(command: str, found: dict[str, int]) -> None:
+def _undo(command: str, found: dict[str, int], now: int) -> None:
+    """Without what a command of git put back: an attempt of this turn or the one before, not what had been settled."""
     if re.match(r"^git\s+reset\s+.*--hard", command) or re.match(
         r"^git\s+(?:checkout|restore)\s+(?:--\s+)?\.\s*$", command
     ):
-        found.clear()
+        hit = list(found)
+    elif _UNDOES.match(command):
+        hit = _known(shell.words(command)[2:], found)
+    else:
         return
-    if not _UNDOES.match(command):
-        return
-    for path in _known(shell.words(command)[2:], found):
-        del found[path]
+    for path in hit:
+        if found[path] >= now - 1:
+            del found[path]

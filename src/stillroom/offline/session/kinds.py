@@ -18,7 +18,7 @@ CLAUSES = late(r"(?<=[,;:，；、。])\s*")
 _VERB_LAST = ("zh", "ja", "ko")
 """Languages where what is asked stands anywhere in the sentence."""
 _EITHER_WAY = late(
-    r"([要能会會好行该該想用是])不\1|可不可以|有没有|有沒有|(?:까요|나요|인가요|(?:です|ます|ません|でしょう)か)(?=[\s、,]|$)"
+    r"([要能会會好行该該想用是])不\1|可不可以|有没有|有沒有|还是[^，。]{1,16}[呢好]\W*$|(?:까요|나요|인가요|(?:です|ます|ません|でしょう)か)(?=[\s、,]|$)"
 )
 """Asks by offering both ("要不要")."""
 _ASKS_FIRST = late(

@@ -49,7 +49,7 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
                 added, removed = lines_of(edit)
                 if edit.action == "delete":
                     removed |= {line for line in owner if line[0] == edit.path}
-                tree.edited(added, removed)
+                tree.edited(added, removed, turn=turn.number)
                 for line in removed:
                     by = owner.pop(line, turn.number)
                     if by != turn.number:

@@ -69,7 +69,7 @@ def edits(turns: Sequence[Turn], start: tuple[int, int], end: tuple[int, int]) -
             for edit in step.edits:
                 found.append((edit.path, edit.diff))
                 added, removed = lines_of(edit)
-                tree.edited(added, removed)
+                tree.edited(added, removed, turn=turn.number)
                 came, went = new.setdefault(edit.path, set()), old.setdefault(edit.path, set())
                 for _, text in removed:
                     (came.discard if text in came else went.add)(text)
