@@ -50,6 +50,11 @@ _MESSAGE = re.compile(
 _HEAD = slice(len(_TIMESTAMP))
 _LOOK_BYTES = len(_EVENT)
 _ITEM_BEGINS = _ITEM[:_LOOK_BYTES]
+# By what stands at the look.
+_PASSED_BY_LOOK = {
+    look: tuple(line for line in _PASSED_LINES if line.startswith(look))
+    for look in (line[:_LOOK_BYTES] for line in _PASSED_LINES)
+}
 _BRACE = 0x7D
 # Python objects take up to fifty times the room of their text.
 _REPAIRED_BYTES = 1024 * 1024
@@ -136,11 +141,14 @@ class Records:
                 begins = line[look]
                 if begins == _EVENT and line[-2] == _BRACE:  # half of all lines
                     continue
-                if begins != _ITEM_BEGINS and not begins.startswith(_TYPE):
-                    before = _BEFORE_TYPE.match(line)
-                    at = before.end() if before is not None else 0
-                    look = slice(at, at + _LOOK_BYTES)
-                    begins = line[look]
+                if begins != _ITEM_BEGINS:
+                    if begins not in _PASSED_BY_LOOK and not begins.startswith(_TYPE):
+                        before = _BEFORE_TYPE.match(line)
+                        at = before.end() if before is not None else 0
+                        look = slice(at, at + _LOOK_BYTES)
+                        begins = line[look]
+                    if line.startswith(_PASSED_BY_LOOK.get(begins, ()), at) and line[-2] == _BRACE:
+                        continue
                 if begins == _ITEM_BEGINS:
                     if line.startswith(_KEPT_WHOLE, at):
                         plain.append(line)
@@ -155,9 +163,6 @@ class Records:
                             said += 1
                             continue
                     elif line.startswith(_PASSED_ITEMS, at) and line[-2] == _BRACE:
-                        continue
-                elif line.startswith(_PASSED_LINES, at):
-                    if line[-2] == _BRACE:
                         continue
                 elif line.startswith(_TURN, at) and self._is_plain_turn(line):
                     continue
