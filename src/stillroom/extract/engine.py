@@ -48,6 +48,8 @@ Redact = Callable[[str], str]
 _BYTES_PER_TOKEN = 4
 #: Of the window, for the answer; with the rollout's share and the prompts it stays below the whole.
 _REPLY_WINDOW_SHARE = 5
+#: More than a list of nothing has.
+_EMPTY_CHARS = 16
 
 
 class Extracted(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +182,7 @@ class ModelEngine:
 
     async def _extract(self, thread: Thread, text: ReadText) -> Extracted:
         """Ask with as much of the rollout as fits; where the provider says "too long", once more with half of it."""
-        if not text.rendered.text.strip("[] \n"):  # a fork that only repeats what was forgotten
+        if not text.rendered.text[:_EMPTY_CHARS].strip("[] \n"):  # a fork that only repeats what was forgotten
             return Extracted(draft=lambda: None, read=text.read)
         try:
             reply = await self._ask(thread, text)

@@ -59,7 +59,7 @@ class Echo:
         #: What the session was told; the reader of the file adds what it was told at its start.
         self.told = Told()
         self._hidden: dict[str, None] = {}
-        self._place, self._root_end = _named(root, user_home or Path.home())
+        self._place, self._holds_root = _named(root, user_home or Path.home())
 
     def items(self, items: Iterable[Item]) -> Iterator[Item]:
         """Those that are evidence, rewritten where part of one is not."""
@@ -92,7 +92,7 @@ class Echo:
             _holds_name(raw)
             or (_holds_folder(raw) and (b"/memories" in raw or b"\\memories" in raw))
             or _holds_citation(raw)
-            or self._root_end in raw
+            or self._holds_root(raw)
         )
 
     def _kept(self, raw: bytes) -> bytes | None:
@@ -180,11 +180,11 @@ def _asked(raw: bytes) -> Iterator[str]:
 
 
 @cache
-def _named(root: Path, user_home: Path) -> tuple[re.Pattern[str], bytes]:
-    """What finds the folder in a command, and what every way to name it ends with."""
+def _named(root: Path, user_home: Path) -> tuple[re.Pattern[str], Callable[[bytes], bool]]:
+    """What finds the folder in a command, and what tells whether a text has the end of every way to name it."""
     end = Path("/", root.relative_to(user_home)) if _is_below(root, user_home) else root
     place = re.compile("|".join((*_PLACES, *_ways_to(root, user_home), _ASKS)))
-    return place, str(end).encode("utf-8", "replace")
+    return place, holder(str(end).encode("utf-8", "replace"))
 
 
 def _ways_to(root: Path, user_home: Path) -> Iterator[str]:
