@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from undoing_house import HOUR_MS, NOW_MS, PARSE, SHOP, SPLIT, House, every_byte, run_and_die
 
+from stillroom.cli.app import run_command
 from stillroom.clock import FixedClock
 from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated
@@ -129,6 +130,19 @@ def test_a_text_goes_from_everything_that_says_it(house: House) -> None:
     assert done.is_complete
     assert "biome" not in every_byte(house.home).lower()
     assert (house.root / "skills" / "shop" / "SKILL.md").read_text(encoding="utf-8") == "# Shop\n\n- else\n"
+
+
+def test_of_what_is_nowhere_nobody_is_asked_and_of_what_stands_in_a_log_they_are(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["forget", "--match", "marmalade", "--home", str(house.home)]
+    assert run_command(words) == 0
+    assert "nothing of it is remembered" in capsys.readouterr().err
+    (house.home / "hook.log").write_text("failed on marmalade\n", encoding="utf-8")
+    assert run_command(words) == 2  # nobody can be asked
+    assert "hook.log" in capsys.readouterr().err
+    assert run_command([*words, "--yes"]) == 0
+    assert "marmalade" not in every_byte(house.home)
 
 
 def test_a_copy_under_another_id_and_a_sub_agent_are_not_learnt_either(house: House) -> None:

@@ -18,7 +18,7 @@ from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.errors import ConfigError
 from stillroom.undoing.choosing import Choice
-from stillroom.undoing.forgetting import Forgotten, Preview, forget, plan_forgetting
+from stillroom.undoing.forgetting import Forgotten, Preview, forget, plan_forgetting, still_there
 from stillroom.undoing.residue import Left
 
 #: So many are shown one by one.
@@ -94,9 +94,11 @@ def forget_command(
     clock = SystemClock()
     with store_alone(settings, clock) as store:
         plan = plan_forgetting(settings, store, choice, now=clock.now())
+        left = still_there(settings, plan) if plan.preview.is_empty else []
         if not json:
             _show(plan.preview)
-        if dry_run or (plan.preview.is_empty and not plan.work.traces):
+            tell_left(tuple(left))
+        if dry_run or (plan.preview.is_empty and not left):
             if json:
                 print_json(_Answer(plan.preview, None))
             return 0

@@ -136,6 +136,12 @@ def plan_forgetting(settings: Settings, store: Store, choice: Choice, *, now: in
     return Plan(Forgetting(threads=tuple(threads), traces=traces, at=now), preview)
 
 
+def still_there(settings: Settings, plan: Plan) -> list[Left]:
+    """Where under the home anything speaks of it: also in what no preview shows, as logs and old versions."""
+    finder = Finder(plan.work.traces)
+    return residue(settings, lambda data: _count(finder, data)) if plan.work.traces else []
+
+
 def forget(settings: Settings, store: Store, plan: Plan, *, checkpoint: Checkpoint = nothing) -> Forgotten:
     """Carry the plan out. For whoever works alone (`undoing.alone`)."""
     settle(settings)
@@ -298,4 +304,14 @@ def _ask_next_consolidation(settings: Settings, lines: Iterable[Line], *, now: i
                 continue
 
 
-__all__ = ["Choice", "Forgotten", "Plan", "Preview", "Thread", "finish_forgetting", "forget", "plan_forgetting"]
+__all__ = [
+    "Choice",
+    "Forgotten",
+    "Plan",
+    "Preview",
+    "Thread",
+    "finish_forgetting",
+    "forget",
+    "plan_forgetting",
+    "still_there",
+]
