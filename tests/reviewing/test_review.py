@@ -16,8 +16,11 @@ from stillroom.cli.app import run_command
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source, StageTwo
 from stillroom.consolidate.outcome import Consolidated, HeldForReview, NoChanges, Phase2Report, Skipped
+from stillroom.errors import WorkspaceError
 from stillroom.pipeline import Options, run_pipeline
 from stillroom.release import VERSION
+from stillroom.reviewing.deciding import edit, reject
+from stillroom.reviewing.showing import held_review
 from stillroom.testing import SAMPLE_MEMORY, CallTool, LoopbackModel, Reply, Say
 
 CODEX_HOME = Path(__file__).parents[2] / "examples" / "codex-home"
@@ -228,3 +231,15 @@ def test_only_what_has_warnings_waits(tmp_path: Path, added: str, rule: str | No
     assert isinstance(report, HeldForReview), report
     assert any(f"[{rule}]" in warning for warning in report.warnings)
     assert house.files() == {}
+    before = held_review(house.settings)
+    edit(house.settings, lambda files: None)
+    after = held_review(house.settings)
+    assert before is not None and after is not None
+    assert {each.rule for each in after.findings} == {each.rule for each in before.findings} - {"secret"}  # it is out
+
+
+def test_a_decision_while_a_person_edits_is_not_taken_back(house: House) -> None:
+    house.run()
+    with pytest.raises(WorkspaceError, match="meanwhile"):
+        edit(house.settings, lambda files: reject(house.settings))
+    assert held_review(house.settings) is None

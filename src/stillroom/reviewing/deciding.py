@@ -6,8 +6,9 @@ file that the person changed since the result was made stays theirs.
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +35,9 @@ from stillroom.workspace.staging import Staging, open_staging
 from stillroom.workspace.trailers import REVIEWED, with_trailers
 from stillroom.workspace.tree import drop, opened, parent
 from stillroom.workspace.validate import Before, check_artifacts, scrub
+
+#: Rules that compare single lines with what the consolidator was shown.
+_OF_LINES = frozenset({"evidence", "instruction", "quarantine"})
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,13 +103,36 @@ def edit(settings: Settings, opener: Callable[[list[Path]], None]) -> Held:
     shown_files, shown_entries = gather(held.base_of(settings.review), {}, limits=limits)
     old = {path: content.data for path, content in shown_files.items()}
     changed = [path for path, data in held.publishable(folder).items() if old.get(path) != data]
+    doubted = [
+        (finding, lines[finding.line - 1])
+        for finding in about.findings
+        if finding.rule in _OF_LINES and len(lines := _lines(folder, finding.path)) >= finding.line > 0
+    ]
     opener([folder / path for path in sorted(changed)])
+    if held.load(settings.review) != about:
+        raise WorkspaceError("somebody decided about the result meanwhile; what you edited is not in it")
     before = Before(files=shown_entries.files, handbook=old.get(HANDBOOK, b""))
     findings = scrub(folder, before=before, limits=limits, style=settings.memories.redaction)
     findings += check_artifacts(folder, before=before, limits=limits)
-    about = msgspec.structs.replace(about, findings=tuple(_of_the_result(findings)))
+    findings = [*_of_the_result(findings), *_still_standing(folder, doubted)]
+    about = msgspec.structs.replace(about, findings=tuple(findings))
     held.renew(settings.review, about)
     return about
+
+
+def _still_standing(folder: Path, doubted: Iterable[tuple[Finding, str]]) -> Iterator[Finding]:
+    """What was found of lines that are as they were, wherever they stand now: only the consolidator's inputs tell."""
+    for finding, text in doubted:
+        lines = _lines(folder, finding.path)
+        if text in lines:
+            yield dataclasses.replace(finding, line=lines.index(text) + 1)
+
+
+def _lines(folder: Path, path: str) -> list[str]:
+    try:
+        return (folder / path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def _of_the_result(findings: list[Finding]) -> list[Finding]:
