@@ -89,6 +89,7 @@ def test_threads_are_counted_by_agent_and_state_and_the_rules_that_exclude_them(
     }  # fmt: skip
     assert (by_agent["codex"].threads, by_agent["codex"].bytes) == (6, 6000)
     assert by_agent["claude-code"].states == {"excluded": 2}
+    assert (by_agent["codex"].excluded, by_agent["claude-code"].excluded) == ({}, {"source": 1, "age": 1})
     assert status.excluded == {"source": 1, "age": 1}
     assert [(each.thread_id, each.decided.until) for each in status.failed] == [("broken", NOW + 3600)]
     assert "disk on fire" in str(status.failed[0].decided.values)

@@ -42,6 +42,8 @@ class AgentThreads(msgspec.Struct, frozen=True, kw_only=True):
     threads: int
     bytes: int
     states: dict[State, int]
+    #: Those that are never extracted as things stand, by the rule that decided.
+    excluded: dict[str, int]
 
 
 class Consolidation(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,15 +191,23 @@ def measure(root: Path) -> FolderSize:
 
 
 def _by_agent(counts: Sequence[StandingCount]) -> list[AgentThreads]:
-    states: defaultdict[str, Counter[State]] = defaultdict(Counter)
-    sizes: Counter[str] = Counter()
+    of_agent: defaultdict[str, list[StandingCount]] = defaultdict(list)
     for each in counts:
-        states[each.agent][each.state] += each.threads
-        sizes[each.agent] += each.bytes
-    return [
-        AgentThreads(agent=agent, threads=found.total(), bytes=sizes[agent], states=dict(found))
-        for agent, found in sorted(states.items())
-    ]
+        of_agent[each.agent].append(each)
+    return [_agent_threads(agent, found) for agent, found in sorted(of_agent.items())]
+
+
+def _agent_threads(agent: str, counts: Sequence[StandingCount]) -> AgentThreads:
+    states: Counter[State] = Counter()
+    for each in counts:
+        states[each.state] += each.threads
+    return AgentThreads(
+        agent=agent,
+        threads=states.total(),
+        bytes=sum(each.bytes for each in counts),
+        states=dict(states),
+        excluded=_excluded(counts),
+    )
 
 
 def _excluded(counts: Sequence[StandingCount]) -> dict[str, int]:
