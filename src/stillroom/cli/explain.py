@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from stillroom.cli.output import print_answer, print_json
+from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.cli.rulings import remedy, why
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import Settings, load_settings
@@ -87,7 +87,7 @@ def _forgotten(settings: Settings, thread: str, clock: Clock) -> RecordingError 
     return RecordingError(f"`{thread}` was forgotten", hint="it is never learnt again, and nothing else is kept of it")
 
 
-def _lines(explanation: Explanation) -> Iterator[tuple[str | None, str]]:
+def _lines(explanation: Explanation) -> Iterator[Line]:
     standing = explanation.standing
     thread = standing.thread
     yield "bold", f"{thread.thread_id}  {thread.agent}  {thread.title or thread.preview}"
@@ -104,7 +104,7 @@ def _lines(explanation: Explanation) -> Iterator[tuple[str | None, str]]:
         yield from _rulings([explanation.retention])
 
 
-def _rulings(rulings: Sequence[Ruling]) -> Iterator[tuple[str | None, str]]:
+def _rulings(rulings: Sequence[Ruling]) -> Iterator[Line]:
     decided = next((ruling for ruling in rulings if ruling.verdict != "passes"), None)
     for ruling in rulings:
         told = why(ruling) if ruling.verdict != "not_reached" else "an earlier rule decides"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ import msgspec
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.moment import parse_moment
-from stillroom.cli.output import console, plain, print_json
+from stillroom.cli.output import Line, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
@@ -87,7 +87,7 @@ def forget_command(
         raise ConfigError("nothing is named", hint="name sessions, or use --repo, --match or --since")
     settings = load_settings(home=home, root=root).impatient
     if not any(path.exists() for path in (settings.database, settings.root, settings.history)):
-        console().print("there is no memory yet", style="yellow")
+        print_lines([("yellow", "there is no memory yet")])
         if json:
             print_json(_Answer(Preview(threads=(), lines=(), files=(), undecided=()), None))
         return 0
@@ -110,61 +110,61 @@ def forget_command(
 
 
 def _show(preview: Preview) -> None:
-    out = console()
+    print_lines(_previewed(preview))
 
-    def say(text: str, style: str | None = None) -> None:
-        out.print(plain(text), style=style, markup=False)
 
+def _previewed(preview: Preview) -> Iterator[Line]:
     if preview.is_empty:
-        say("nothing of it is remembered", "yellow")
+        yield "yellow", "nothing of it is remembered"
     for thread in preview.threads[:_SHOWN]:
         day = datetime.fromtimestamp(thread.updated_at).astimezone().strftime("%Y-%m-%d")
-        say(f"session  {thread.thread_id}  {day}  {thread.cwd}  {thread.title[:60]}")
-    _say_rest(len(preview.threads))
+        yield None, f"session  {thread.thread_id}  {day}  {thread.cwd}  {thread.title[:60]}"
+    yield from _rest(len(preview.threads))
     for path in preview.files[:_SHOWN]:
-        say(f"file     {path}")
-    _say_rest(len(preview.files))
+        yield None, f"file     {path}"
+    yield from _rest(len(preview.files))
     telling = [line for line in preview.lines if not line.text.startswith(("#", "- rollout_summaries/"))]
     for line in telling[:_SHOWN]:
-        say(f"line     {line.path}: {line.text.strip()[:100]}")
-    _say_rest(len(telling))
+        yield None, f"line     {line.path}: {line.text.strip()[:100]}"
+    yield from _rest(len(telling))
     if preview.undecided:
-        say(f"{len(preview.undecided):,} lines rest on it among other sessions; they stay for the next consolidation:")
+        stay = f"{len(preview.undecided):,} lines rest on it among other sessions"
+        yield None, f"{stay}; they stay for the next consolidation:"
         for line in preview.undecided[:_SHOWN]:
-            say(f"stays    {line.path}: {line.text.strip()[:100]}", "yellow")
-        _say_rest(len(preview.undecided))
+            yield "yellow", f"stays    {line.path}: {line.text.strip()[:100]}"
+        yield from _rest(len(preview.undecided))
 
 
-def _say_rest(count: int) -> None:
+def _rest(count: int) -> Iterator[Line]:
     if count > _SHOWN:
-        console().print(f"         and {count - _SHOWN:,} more (--json lists all)", markup=False)
+        yield None, f"         and {count - _SHOWN:,} more (--json lists all)"
 
 
 def _tell(done: Forgotten) -> None:
-    out = console()
-    out.print(
-        f"forgotten: {_count(done.threads, 'session')}, {_count(done.files, 'file')}, {_count(done.lines, 'line')}, "
-        f"{_count(done.old_contents, 'content')} of the history",
-        style="green" if done.is_complete else None,
-        markup=False,
-    )
-    tell_left(done.left)
+    print_lines(_done(done))
+
+
+def _done(done: Forgotten) -> Iterator[Line]:
+    counted = f"{_count(done.threads, 'session')}, {_count(done.files, 'file')}, {_count(done.lines, 'line')}"
+    contents = f"{_count(done.old_contents, 'content')} of the history"
+    yield ("green" if done.is_complete else None), f"forgotten: {counted}, {contents}"
+    yield from lines_left(done.left)
     for path in done.restless:
-        out.print(plain(f"left: {path} was being changed all the time"), style="bold red", markup=False)
+        yield "bold red", f"left: {path} was being changed all the time"
     if done.log_in_use:
-        out.print("left: the database's log, which another process reads", style="bold red", markup=False)
+        yield "bold red", "left: the database's log, which another process reads"
     if not done.is_complete:
-        out.print("end what uses these places, or delete them; then say it again", markup=False)
+        yield None, "end what uses these places, or delete them; then say it again"
     elif done.undecided or done.lines:
-        out.print("the next consolidation puts counts and lists right", markup=False)
+        yield None, "the next consolidation puts counts and lists right"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def tell_left(left: tuple[Left, ...]) -> None:
+def lines_left(left: tuple[Left, ...]) -> Iterator[Line]:
     """Places, never what is in them."""
     for each in left:
         what = {"name": "in its name", "content": f"{each.count:,} times", "unreadable": "can't be read"}[each.kind]
-        console(sys.stderr).print(plain(f"left: {each.place} ({what})"), style="bold red", markup=False)
+        yield "bold red", f"left: {each.place} ({what})"

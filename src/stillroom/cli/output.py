@@ -7,12 +7,27 @@ import os
 import sys
 from collections.abc import Iterable
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 import msgspec
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+Style = Literal["bold", "dim", "red", "green", "yellow", "cyan", "bold red"]
+Line = tuple[Style | None, str]
+"""A line for people, with the style that it has where there are colours."""
+
+#: As terminals want them. Written by ourselves: to load rich takes as long as a short command.
+_STYLES: dict[Style, str] = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "cyan": "36",
+    "bold red": "1;31",
+}
 
 
 def console(stream: TextIO | None = None) -> Console:
@@ -30,22 +45,27 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-def print_answer(lines: Iterable[tuple[str | None, str]]) -> None:
+def print_answer(lines: Iterable[Line]) -> None:
     """What a person asked for, on stdout: it may be paged, searched and kept."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # as stderr does: no name must fail in a terminal that can't show it
     print_lines(lines, to=sys.stdout)
 
 
-def print_lines(lines: Iterable[tuple[str | None, str]], *, to: TextIO | None = None) -> None:
+def print_lines(lines: Iterable[Line], *, to: TextIO | None = None) -> None:
     """Lines for people, on stderr by default, each in the style ahead of it where there are colours."""
     to = to or sys.stderr
-    if not to.isatty() and not os.environ.get("FORCE_COLOR"):
-        to.writelines(f"{plain(line)}\n" for _, line in lines)
-        return
-    out = console(to)
+    coloured = _has_colours(to)
     for style, line in lines:
-        out.print(plain(line), style=style, markup=False, emoji=False)
+        text = plain(line)
+        to.write(f"\x1b[{_STYLES[style]}m{text}\x1b[0m\n" if style and coloured else f"{text}\n")
+
+
+def _has_colours(stream: TextIO) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    understood = os.environ.get("TERM") not in ("dumb", "unknown") and (os.name != "nt" or "WT_SESSION" in os.environ)
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and understood)
 
 
 def many(number: int, one: str, several: str | None = None) -> str:

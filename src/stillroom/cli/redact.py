@@ -9,8 +9,8 @@ import msgspec
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
-from stillroom.cli.forget import tell_left
-from stillroom.cli.output import console, plain, print_json
+from stillroom.cli.forget import lines_left
+from stillroom.cli.output import console, plain, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
@@ -98,7 +98,7 @@ def _tell(done: Redacted) -> None:
     out.print("taken out; what was known to a memory may be known to others: rotate", style="green", markup=False)
     for kind in done.kinds:
         out.print(plain(f"rotate  {kind.secrets:,} × {kind.kind}"), markup=False)
-    tell_left(done.left)
+    print_lines(lines_left(done.left))
     for path in done.restless:
         out.print(plain(f"left: {path} was being changed all the time"), style="bold red", markup=False)
     if done.log_in_use:

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stillroom.cli.moment import moment
-from stillroom.cli.output import many, print_answer, print_json, size
+from stillroom.cli.output import Line, many, print_answer, print_json, size
 from stillroom.cli.rulings import why
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
 from stillroom.insight.facts import Facts
 from stillroom.insight.status import PassLine, Spent, Status, read_status
 from stillroom.store import Store
-
-Line = tuple[str | None, str]
 
 _STATES = {
     "next": "next",

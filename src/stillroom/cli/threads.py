@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from stillroom.cli.moment import moment
-from stillroom.cli.output import plain, print_data, print_json, print_lines, size
+from stillroom.cli.output import Line, plain, print_data, print_json, print_lines, size
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.rulings import remedy, why
 from stillroom.cli.signals import until_stopped
@@ -204,9 +204,7 @@ def _row(standing: Standing) -> ThreadRow:
     )
 
 
-def _beside(
-    rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken], *, narrowed: bool
-) -> Iterator[tuple[str, str]]:
+def _beside(rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken], *, narrowed: bool) -> Iterator[Line]:
     if not rows and not left_out:
         none = "no such session is known; `stillroom threads` shows all" if narrowed else "no session is known"
         yield "yellow", none

@@ -7,18 +7,16 @@ from datetime import datetime
 from pathlib import Path
 
 from stillroom.cli.moment import moment
-from stillroom.cli.output import many, print_answer, print_json
+from stillroom.cli.output import Line, many, print_answer, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
-from stillroom.insight.why.answer import Answer, Rests, Why
+from stillroom.insight.why.answer import Answer, Rests, Support, Why
 from stillroom.insight.why.asking import asking
 from stillroom.insight.why.origin import Origin
 from stillroom.insight.why.quote import Quote
 
-Line = tuple[str | None, str]
-
 _COMMIT_CHARS = 10
-_SUPPORT = {
+_SUPPORT: dict[Support, Line] = {
     "remembered": ("yellow", "said by       what was extracted only: no session that could be read has these words"),
     "none": ("red", "said by       nobody: no evidence supports this line"),
     "format": (None, "said by       the format: a heading, a count or a record claims nothing"),
