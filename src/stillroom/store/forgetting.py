@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -34,6 +34,8 @@ _PLACES = (
 )
 
 Change = Callable[[str], str]
+#: A hundred kilobytes of texts.
+_ROWS_AT_ONCE = 16
 #: Shorter first words ("fix the tests") are those of many sessions.
 _LEAST_WORDS_CHARS = 40
 #: What stands where a forgotten session's words were.
@@ -124,7 +126,15 @@ def each_output(db: sqlite3.Connection) -> Iterator[KeptOutput]:
         )
 
 
-def forget(db: sqlite3.Connection, threads: Iterable[Thread], change: Change, *, retries: int, now: int) -> None:
+def forget(
+    db: sqlite3.Connection,
+    threads: Iterable[Thread],
+    change: Change,
+    may_change: Callable[[str], bool],
+    *,
+    retries: int,
+    now: int,
+) -> None:
     """Remove all that is kept of the threads, have `change` clear every text of others, and leave the hashes.
 
     What they cost stays in the sums. Doing it twice is doing it once.
@@ -140,16 +150,20 @@ def forget(db: sqlite3.Connection, threads: Iterable[Thread], change: Change, *,
         for query in ("rename_budget_node", "rename_budget_parent", "rename_budget_crosser", "rename_budget_hold"):
             execute(db, query, thread_id=key, name=name)
     execute(db, "drop_unused_folders")
-    rewrite_texts(db, change)
+    rewrite_texts(db, change, may_change)
     enqueue(db, now, retries=retries)
 
 
-def rewrite_texts(db: sqlite3.Connection, change: Change) -> int:
+def rewrite_texts(
+    db: sqlite3.Connection, change: Change, may_change: Callable[[str], bool] = lambda texts: True
+) -> int:
     """Put every text through `change`; returns how many rows differ by it."""
     changed = 0
     for listing, writing, keys, texts, documents in _PLACES:
         rows: list[dict[str, object]] = []
-        for row in execute(db, listing):
+        listed = execute(db, listing)
+        # In JSON a word may be spelled otherwise.
+        for row in listed if documents else _touched(listed, texts, may_change):
             new: dict[str, object] = {name: _text(row[name], change) for name in texts}
             new |= {name: _document(row[name], change) for name in documents}
             if any(new[name] != row[name] for name in new):
@@ -157,6 +171,13 @@ def rewrite_texts(db: sqlite3.Connection, change: Change) -> int:
         db.executemany(QUERIES[writing], rows)
         changed += len(rows)
     return changed
+
+
+def _touched(rows: sqlite3.Cursor, texts: Sequence[str], may_change: Callable[[str], bool]) -> Iterator[sqlite3.Row]:
+    """Without rows of which no text may change. Some are asked about together: most are shorter than the question."""
+    while some := rows.fetchmany(_ROWS_AT_ONCE):
+        if may_change("\n".join(from_sql(row[name]) for row in some for name in texts if row[name] is not None)):
+            yield from some
 
 
 def each_text(db: sqlite3.Connection) -> Iterator[str]:

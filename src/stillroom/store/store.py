@@ -216,11 +216,13 @@ class Store:
             for output in forgetting.each_output(db):
                 visit(output)
 
-    def forget(self, forgotten: Sequence[Thread], change: Callable[[str], str]) -> None:
+    def forget(
+        self, forgotten: Sequence[Thread], change: Callable[[str], str], *, may_change: Callable[[str], bool]
+    ) -> None:
         """Remove all that is kept of these threads, put every text of others through `change`, and leave hashes, by
-        which they are known and refused if they come again."""
+        which they are known and refused if they come again. Of which texts `may_change` is asked for many at once."""
         with self._database.write() as db:
-            forgetting.forget(db, forgotten, change, retries=_RETRIES, now=self._clock.now())
+            forgetting.forget(db, forgotten, change, may_change, retries=_RETRIES, now=self._clock.now())
 
     def is_forgotten(self, thread_id: str) -> bool:
         """Whether a person had this thread forgotten."""

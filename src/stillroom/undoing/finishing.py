@@ -12,7 +12,6 @@ from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone
 from stillroom.undoing.cleaning import settle
 from stillroom.undoing.forgetting import finish_forgetting
-from stillroom.undoing.undo import finish_undo
 from stillroom.undoing.unfinished import Forgetting, Redacting, Undoing
 from stillroom.workspace.journal import Journal
 
@@ -51,6 +50,8 @@ def finish(settings: Settings, store: Store) -> str | None:
             redacted = redact_all(settings, store, work)
             return _told("took out what a killed `redact` had begun with", complete=redacted.is_complete)
         case Undoing():
+            from stillroom.undoing.undo import finish_undo  # what copies and judges a folder, likewise
+
             finish_undo(settings, store, work)
             return "took back what a killed `undo` had begun with"
         case _:

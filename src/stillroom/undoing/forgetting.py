@@ -164,7 +164,9 @@ def finish_forgetting(
     # 1. The database first: from now on no pass learns it again, nor what a fork repeats of it.
     said = [digest for thread in work.threads for digest in _exchanges(settings, thread)]  # read before it is locked
     store.keep_forgotten_exchanges(said)
-    store.forget(work.threads, finder.text_without)
+    store.forget(
+        work.threads, finder.text_without, may_change=lambda text: finder.may_be_in(text.encode("utf-8", "replace"))
+    )
     checkpoint("database cleaned")
     for path in _own_recordings(settings, work.threads):
         path.unlink()

@@ -91,7 +91,12 @@ def record_lines(handbook: Iterable[str], summary: Iterable[str], taken_out: Ite
 
 def key(line: str) -> str:
     """The hash of a line; task numbers don't count, as they change. "" for a blank line."""
-    text = _NUMBER.sub(r"\1: ", _REFERENCES.sub("", line.strip()))
+    text = line.strip()
+    # Of a history's many lines few have either: the patterns would take most of the time.
+    if text.endswith("]"):
+        text = _REFERENCES.sub("", text)
+    if text.startswith("#"):
+        text = _NUMBER.sub(r"\1: ", text)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest() if text else ""
 
 
