@@ -89,3 +89,16 @@ def test_metrics_go_to_a_provider_that_the_environment_names(tmp_path: Path) -> 
 def test_searching_imports_no_http_client_no_sdk_and_no_telemetry(tmp_path: Path) -> None:
     code = "from stillroom.cli import main\ntry:\n    main(['search', 'word'])\nexcept SystemExit:\n    pass"
     assert not modules_after(code, tmp_path) & {"pydantic", "pydantic_ai", "openai", "httpx2", "opentelemetry", "mcp"}
+
+
+def test_a_short_command_loads_only_what_it_shows(tmp_path: Path) -> None:
+    """What a person waits for: neither judges of a folder, nor readers, nor what draws on a terminal."""
+    heavy = {"re2", "rich", "asyncio", "email", "pydantic", "httpx2", "cyclopts", "logging"}
+    for words in (["status"], ["log"], ["recall"], ["list"]):
+        code = f"from stillroom.cli import main\ntry:\n    main({words!r})\nexcept SystemExit:\n    pass"
+        assert not modules_after(code, tmp_path) & heavy, words
+
+
+def test_git_is_asked_why_a_line_stands_there_before_sessions_and_secrets_can_be_read(tmp_path: Path) -> None:
+    code = "import stillroom.cli.app, stillroom.cli.why"
+    assert not modules_after(code, tmp_path) & {"re2", "rich", "sqlite3", "asyncio"}

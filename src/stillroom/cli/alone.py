@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stillroom.cli.output import console, plain
+from stillroom.cli.output import print_lines
 from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.store import Store
@@ -21,5 +21,5 @@ def store_alone(settings: Settings, clock: Clock) -> Iterator[Store]:
         Store.open(settings.database, clock=clock, limits=settings.database_limits) as store,
     ):
         if told := finish(settings, store):
-            console().print(plain(told), style="yellow", markup=False)
+            print_lines([("yellow", told)])
         yield store

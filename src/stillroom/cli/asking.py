@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from stillroom.cli.output import console
+from stillroom.cli.output import console, print_lines
 from stillroom.errors import ConfigError
 
 
@@ -18,5 +18,5 @@ def agrees(question: str) -> bool:
         answer = ""
     if answer.strip().lower() in ("y", "yes"):
         return True
-    console().print("nothing was changed", markup=False)
+    print_lines([(None, "nothing was changed")])
     return False

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from stillroom.budget.outcome import BudgetStatus
-from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.output import plain, print_data, print_json, print_lines
 from stillroom.command_line.command import Option
 from stillroom.config import BUDGET, load_settings
 from stillroom.errors import BudgetError
@@ -63,7 +63,7 @@ def status_command(
         for line in _lines(budget):
             print_data(plain(line))
     if not report.budgets:
-        console().print("no session tree has a shared budget yet", markup=False)
+        print_lines([(None, "no session tree has a shared budget yet")])
     return 0
 
 

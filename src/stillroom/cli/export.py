@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-from stillroom.cli.output import console, plain, print_data
+from stillroom.cli.output import print_data, print_lines
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
@@ -64,7 +64,7 @@ def export_command(
         else:
             _write(output, parts)
     if output is not None:
-        console().print(plain(f"`{found.thread_id}` is in `{output}`"), markup=False)
+        print_lines([(None, f"`{found.thread_id}` is in `{output}`")])
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
@@ -98,7 +98,7 @@ def read_command(
         return 0
     print_data(reading.content, end="" if reading.content.endswith("\n") else "\n")
     if reading.truncated and lines is None:
-        console().print("cut in the middle: --line and --lines show the rest", style="yellow")
+        print_lines([("yellow", "cut in the middle: --line and --lines show the rest")])
     return 0
 
 
@@ -141,12 +141,12 @@ def note_command(
         return 0
     print_data(note.path)
     if note.text != text:
-        console().print("what looked like a secret was taken out", style="yellow")
-    console().print("the next `stillroom run` that consolidates takes it in", markup=False)
+        print_lines([("yellow", "what looked like a secret was taken out")])
+    print_lines([(None, "the next `stillroom run` that consolidates takes it in")])
     return 0
 
 
 def say_more(next_cursor: str | None) -> None:
     """On stderr: how to see the next page, if there is one."""
     if next_cursor is not None:
-        console().print(plain(f"there is more: --cursor {next_cursor}"), style="yellow", markup=False)
+        print_lines([("yellow", f"there is more: --cursor {next_cursor}")])

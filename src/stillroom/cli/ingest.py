@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.output import plain, print_data, print_json, print_lines
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
@@ -78,9 +78,9 @@ def _print(report: IngestReport) -> None:
         elif not thread.preview:
             print_data("    no person says anything in it: it is kept, but nothing is distilled")
     for refused in report.refused:
-        console().print(plain(refused.reason), style="yellow", markup=False)
+        print_lines([("yellow", refused.reason)])
     if any(thread.outcome != "unchanged" for thread in report.threads):
-        console().print("the next `stillroom run` reads what is finished; `--backfill` also what is old", markup=False)
+        print_lines([(None, "the next `stillroom run` reads what is finished; `--backfill` also what is old")])
 
 
 def _preview(thread: Ingested) -> str:

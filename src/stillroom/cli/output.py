@@ -55,10 +55,12 @@ def print_answer(lines: Iterable[Line]) -> None:
 def print_lines(lines: Iterable[Line], *, to: TextIO | None = None) -> None:
     """Lines for people, on stderr by default, each in the style ahead of it where there are colours."""
     to = to or sys.stderr
-    coloured = _has_colours(to)
     for style, line in lines:
-        text = plain(line)
-        to.write(f"\x1b[{_STYLES[style]}m{text}\x1b[0m\n" if style and coloured else f"{text}\n")
+        to.write(f"{_styled(plain(line), style, to)}\n")
+
+
+def _styled(text: str, style: Style | None, stream: TextIO) -> str:
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if style and _has_colours(stream) else text
 
 
 def _has_colours(stream: TextIO) -> bool:
@@ -84,12 +86,9 @@ def size(count: int) -> str:
 
 def print_error(message: str, *, hint: str | None = None) -> None:
     """`error: …`, and below it what to do."""
-    out = console()
-    out.print("[bold red]error:[/] ", end="")
-    out.print(plain(message), markup=False)
+    sys.stderr.write(f"{_styled('error:', 'bold red', sys.stderr)} {plain(message)}\n")
     if hint:
-        out.print("[bold]hint:[/] ", end="")
-        out.print(plain(hint), markup=False)
+        sys.stderr.write(f"{_styled('hint:', 'bold', sys.stderr)} {plain(hint)}\n")
 
 
 def print_data(text: str, *, end: str = "\n") -> None:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 import msgspec
 
-from stillroom.cli.output import console, plain
+from stillroom.cli.output import print_lines
 from stillroom.config import load_settings
 from stillroom.recall.telling.instructions import Instructions, Nothing, instructions, shown
 
@@ -51,7 +51,7 @@ def recall_command(
         case Instructions():
             sys.stdout.write(told.text)
         case Nothing():
-            console().print(plain(f"nothing is told to a session: {told.reason}"), markup=False)
+            print_lines([(None, f"nothing is told to a session: {told.reason}")])
         case _:
             assert_never(told)
     return 0

@@ -63,7 +63,7 @@ def redact_command(
         raise ConfigError("what is new is redacted by itself", hint="`--retro` looks back at what is stored")
     settings = load_settings(home=home, root=root).impatient
     if not any(path.exists() for path in (settings.database, settings.root, settings.history)):
-        console().print("there is no memory yet", style="yellow")
+        print_lines([("yellow", "there is no memory yet")])
         if json:
             print_json(_Answer((), None))
         return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from stillroom.cli.folder import say_more
-from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import LOOKUP, load_settings
@@ -117,9 +117,9 @@ def _mode(text: str) -> MatchMode:
 
 def _print_ranked(found: RankedResult, root: Path) -> None:
     if not found.hits:
-        console().print("nothing found" if root.exists() else "there is no memory yet", style="yellow")
+        print_lines([("yellow", "nothing found" if root.exists() else "there is no memory yet")])
     elif not found.every_word:
-        console().print("nothing has all the words; these have some", style="yellow")
+        print_lines([("yellow", "nothing has all the words; these have some")])
     for hit in found.hits:
         print_data(_heading(hit))
         print_data(f"    {hit.title}")
@@ -141,14 +141,14 @@ def _heading(hit: Hit) -> str:
 
 def _print_exact(result: SearchResult) -> None:
     if not result.matches:
-        console().print("nothing found", style="yellow")
+        print_lines([("yellow", "nothing found")])
     around = any("\n" in match.content for match in result.matches)
     for number, match in enumerate(result.matches):
         if around and number:
             print_data("--")
         _print_match(match)
     for skipped in result.skipped:
-        console().print(plain(f"not searched: {skipped.reason}"), style="yellow", markup=False)
+        print_lines([("yellow", f"not searched: {skipped.reason}")])
     say_more(result.next_cursor)
 
 

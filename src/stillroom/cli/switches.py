@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.output import console, plain, print_data, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError, RecordingError, WorkspaceError, way_out
@@ -60,8 +60,8 @@ def pause_command(*, home: Path | None = None, json: bool = False) -> int:
     if json:
         print_json(_Pause(since, changed))
     else:
-        console().print(f"passes are paused {'from now on' if changed else f'since {since}'}", markup=False)
-        console().print("`stillroom resume` lets them run again", markup=False)
+        print_lines([(None, f"passes are paused {'from now on' if changed else f'since {since}'}")])
+        print_lines([(None, "`stillroom resume` lets them run again")])
     return 0
 
 
@@ -87,7 +87,7 @@ def resume_command(*, home: Path | None = None, json: bool = False) -> int:
     if json:
         print_json(_Pause(None, changed))
     else:
-        console().print("passes run again" if changed else "passes were not paused", markup=False)
+        print_lines([(None, "passes run again" if changed else "passes were not paused")])
     return 0
 
 
@@ -144,7 +144,7 @@ def memories_command(
         if json:
             print_json(_Off(projects))
         elif not projects:
-            console().print("the memory is switched off nowhere", markup=False)
+            print_lines([(None, "the memory is switched off nowhere")])
         for project in [] if json else projects:
             print_data(_called(project))
         return 0

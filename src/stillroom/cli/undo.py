@@ -10,7 +10,7 @@ import msgspec
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
-from stillroom.cli.output import console, many, plain, print_json
+from stillroom.cli.output import console, many, plain, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
@@ -74,7 +74,7 @@ def undo_command(
         if json:
             print_json(_Answer(None, None))
         else:
-            console().print("there is no memory yet", style="yellow")
+            print_lines([("yellow", "there is no memory yet")])
         return 0
     clock = SystemClock()
     with store_alone(settings, clock) as store:
@@ -116,9 +116,9 @@ def redo_command(*, home: Path | None = None, json: bool = False) -> int:
     if json:
         print_json(_Redone(sessions))
     elif sessions:
-        console().print(f"the next consolidation decides again about {many(sessions, 'session')}", markup=False)
+        print_lines([(None, f"the next consolidation decides again about {many(sessions, 'session')}")])
     else:
-        console().print("nothing is held back by an undo", markup=False)
+        print_lines([(None, "nothing is held back by an undo")])
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.undoing.versions import Difference, Version, change_of, change_since, open_history, resolve, versions
@@ -49,7 +49,7 @@ def log_command(
         if json:
             print_json(_Log([]))
         else:
-            console().print("there is no memory yet", style="yellow")
+            print_lines([("yellow", "there is no memory yet")])
         return 0
     found = versions(open_history(settings), limit=max_versions)
     if json:
@@ -101,7 +101,7 @@ def diff_command(
         if json:
             print_json(Difference(before=None, after=None, diff=""))
         else:
-            console().print("there is no memory yet", style="yellow")
+            print_lines([("yellow", "there is no memory yet")])
         return 0
     history = open_history(settings)
     commit = resolve(history, version)
@@ -114,9 +114,9 @@ def diff_command(
         return 0
     print_data(found.diff, end="")
     if not found.diff:
-        console().print("no difference" if not found.left_out else "no difference but in copies", style="yellow")
+        print_lines([("yellow", "no difference" if not found.left_out else "no difference but in copies")])
     if found.left_out:
-        console().print(plain(f"{len(found.left_out):,} files are copies: --all shows them too"), style="yellow")
+        print_lines([("yellow", f"{len(found.left_out):,} files are copies: --all shows them too")])
     return 0
 
 

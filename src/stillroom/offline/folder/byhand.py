@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal
 
@@ -89,14 +90,10 @@ def record_lines(handbook: Iterable[str], summary: Iterable[str], taken_out: Ite
     return [*lines, _CLOSE]
 
 
+@lru_cache(maxsize=32_768)  # lines of a few handbooks: versions of one have most of theirs in common
 def key(line: str) -> str:
     """The hash of a line; task numbers don't count, as they change. "" for a blank line."""
-    text = line.strip()
-    # Of a history's many lines few have either: the patterns would take most of the time.
-    if text.endswith("]"):
-        text = _REFERENCES.sub("", text)
-    if text.startswith("#"):
-        text = _NUMBER.sub(r"\1: ", text)
+    text = _NUMBER.sub(r"\1: ", _REFERENCES.sub("", line.strip()))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest() if text else ""
 
 
