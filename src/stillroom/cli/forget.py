@@ -97,7 +97,7 @@ def forget_command(
         left = still_there(settings, plan) if plan.preview.is_empty else []
         if not json:
             _show(plan.preview)
-            tell_left(tuple(left))
+            print_lines(lines_left(tuple(left)))
         if dry_run or (plan.preview.is_empty and not left):
             if json:
                 print_json(_Answer(plan.preview, None))
