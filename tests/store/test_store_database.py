@@ -146,7 +146,7 @@ def test_who_holds_the_lock_is_named(tmp_path: Path, clock: FixedClock, mode: st
         with pytest.raises(StoreUnavailable) as caught, Store.open(path, clock=clock, limits=NO_WAIT) as store:
             store.enqueue_consolidation(1)
         other.stdin.close()
-    assert f"stays locked by process {other.pid} (`{sys.executable} -c" in str(caught.value)
+    assert f"stays locked by process {other.pid} (`" in str(caught.value)
 
 
 @pytest.mark.parametrize("where", ["a-file/state.sqlite3", "a-folder"])
