@@ -40,6 +40,7 @@ def test_what_is_admitted_loses_its_mark_and_the_rest_goes() -> None:
     text = "- kept\n- let in [lane: tool]\n- out [lane: web]\n"
     assert admit(text, lambda line: line.text == "let in") == "- kept\n- let in\n"
     assert admit("- no mark\n", nobody) == "- no mark\n"
+    assert admit("- of the readme [lane: file; from 11111111,22222222]", nobody) == "- of the readme [lane: file]"
 
 
 FACT = "- the export needs the column `ean` in row one"
@@ -70,7 +71,9 @@ def test_an_order_needs_a_person_or_the_assistant() -> None:
 
 
 def test_a_gap_names_the_line_and_has_none_of_its_words() -> None:
-    whole = "# Session\n- kept\n- a page said this [lane: web; from 11111111]\n"
+    whole = (
+        "# Session\n- of a file [lane: file; from 33333333]\n- kept\n- a page said this [lane: web; from 11111111]\n"
+    )
     shown = admit(whole, nobody, with_gaps=True)
     assert "- kept" in shown and line_id("a page said this") in shown and "page" not in shown
     for text in (shown, admit(whole, nobody), admit(whole, lambda _: True), whole):

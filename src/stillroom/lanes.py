@@ -141,7 +141,7 @@ def admit(text: str, is_admitted: Callable[[Quarantined], bool], *, with_gaps: b
     for line in text.split("\n"):
         found = _read(line)
         if found is None:
-            kept.append(line)
+            kept.append(_without_sources(line))
         elif is_admitted(found):
             kept.append(_MARK.sub("", line))
         elif with_gaps:
@@ -154,10 +154,16 @@ def is_shown_of(shown: str, whole: str) -> bool:
     let_in = {_MARK.sub("", line).strip() for line in whole.split("\n") if _read(line) is not None}
 
     def rest(text: str) -> list[str]:
-        lines = (line.strip() for line in text.strip().split("\n"))
+        lines = (_without_sources(line.strip()) for line in text.strip().split("\n"))
         return [line for line in lines if _read(line) is None and line not in let_in and not _GAP.fullmatch(line)]
 
     return rest(shown) == rest(whole)
+
+
+def _without_sources(line: str) -> str:
+    """A line that is in the memory says whose word it is; from where matters only for those that are not."""
+    mark = _MARK.search(line)
+    return line if mark is None or not mark[3] else f"{line[: mark.start(3)].removesuffix('; from ')}]"
 
 
 def source_id(name: str) -> str:
