@@ -23,17 +23,21 @@ def keys_of(text: str) -> frozenset[str]:
 
 def words_of(text: str) -> frozenset[str]:
     """Names, and all words of some length."""
-    plain = {
-        token for token in _TOKEN.findall(text.casefold()) if len(token) >= _MIN_PLAIN_CHARS or not token.isascii()
-    }
-    return names_of(text) | (plain - _TOLD)
+    tokens = _TOKEN.findall(text.casefold())
+    plain = {token for token in tokens if len(token) >= _MIN_PLAIN_CHARS or not token.isascii()}
+    return _names(text, tokens) | (plain - _TOLD)
 
 
 def names_of(text: str) -> frozenset[str]:
     """What stands in code marks, and words that look like paths, options and identifiers."""
-    quoted = " ".join("".join(groups) for groups in _QUOTED.findall(text) if groups[0])
-    found = set(_TOKEN.findall(quoted.casefold()))
-    found |= {token for token in _TOKEN.findall(text.casefold()) if _NAME.search(token)}
+    return _names(text, _TOKEN.findall(text.casefold()))
+
+
+def _names(text: str, tokens: list[str]) -> frozenset[str]:
+    found = [token for token in tokens if not token.isalpha() and _NAME.search(token)]
+    if "`" in text:
+        for groups in _QUOTED.findall(text):
+            found += _TOKEN.findall(groups[0].casefold())
     return frozenset(token for token in found if len(token) > 1)
 
 
