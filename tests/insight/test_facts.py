@@ -1,4 +1,4 @@
-"""`status` counts what memory names by what became of it, and looks at no repository."""
+"""`status` counts what memory names by what became of it, and asks git nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from stillroom.insight.facts import Facts, Gone, read_facts
 from stillroom.recall.freshness.anchors import Kind
+from stillroom.recall.freshness.looks import look_of
 from stillroom.recall.freshness.stored import Checked, Fact, Freshness, State, save_freshness
 
 
@@ -36,3 +37,15 @@ def test_broken_facts_are_named_before_those_that_moved(tmp_path: Path) -> None:
 
 def test_without_a_pass_nothing_is_known(tmp_path: Path) -> None:
     assert read_facts(tmp_path) == Facts()
+
+
+def test_a_repository_in_which_git_wrote_since_is_counted(tmp_path: Path) -> None:
+    git_dir = tmp_path / "repo" / ".git"
+    git_dir.mkdir(parents=True)
+    (git_dir / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    folder = str(tmp_path / "repo")
+    known = Checked(folder=folder, place=str(git_dir), look=look_of(folder, str(git_dir)), at=1, facts=())
+    save_freshness(tmp_path, Freshness(repositories=(known,)))
+    assert read_facts(tmp_path).changed_since == 0
+    (git_dir / "packed-refs").write_text("x\n", encoding="utf-8")
+    assert read_facts(tmp_path).changed_since == 1

@@ -196,7 +196,8 @@ def _facts(facts: Facts) -> Iterator[Line]:
     states = ", ".join(f"{facts.states[state]:,} {word}" for state, word in _FACTS.items() if state in facts.states)
     left = f", {facts.left:,} not looked at yet" if facts.left else ""
     where = f"of {many(facts.repositories, 'repository', 'repositories')}, looked at {moment(facts.checked_at)}"
-    yield None, f"facts         {states or 'none'}{left} {where}"
+    since = f"; {facts.changed_since:,} of them changed since" if facts.changed_since else ""
+    yield None, f"facts         {states or 'none'}{left} {where}{since}"
     for gone in facts.gone[:_TOLD_GONE]:
         became = f"is {gone.now} now" if gone.now else "is gone"
         yield ("yellow" if gone.now else "red"), f"              the {gone.kind} {gone.text} {became} in {gone.folder}"

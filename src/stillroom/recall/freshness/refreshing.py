@@ -14,11 +14,12 @@ from stillroom.clock import Clock
 from stillroom.config import Recalling, Settings
 from stillroom.recall.freshness.anchors import Anchor, anchors
 from stillroom.recall.freshness.checking import Checker, Moment
+from stillroom.recall.freshness.looks import git_dir_of, look_of
 from stillroom.recall.freshness.stored import Checked, Freshness, load_freshness, save_freshness
 from stillroom.recall.projects.repository import Repository
 from stillroom.recall.telling.labels import of_applies_to
 from stillroom.recall.telling.packing import HEADING
-from stillroom.recall.telling.prepared import Prepared, stamp_of
+from stillroom.recall.telling.prepared import Prepared
 from stillroom.recall.telling.scopes import KnownFolder
 from stillroom.store import Store
 
@@ -28,7 +29,6 @@ _GROUP = "# Task Group:"
 _APPLIES_TO = "applies_to:"
 #: Lists of names under these say nothing about what they name.
 _LISTS = re.compile(r"### (?:keywords|rollout_summary_files|extension_resource_files)")
-_POINTER_BYTES = 8192
 
 
 def refresh(
@@ -119,8 +119,8 @@ def _checked(
     limits: Recalling,
 ) -> Checked | None:
     known = before.get(repository.place)
-    git_dir = _git_dir(repository)
-    look = [stamp_of(f"{git_dir}/{name}") for name in ("HEAD", "index", "logs/HEAD", "packed-refs")]
+    git_dir = git_dir_of(repository.folder, repository.place)
+    look = look_of(repository.folder, repository.place)
     facts = {fact.anchor: fact for fact in known.facts} if known else {}
     same = known is not None and known.look == look and 0 <= now - known.at < _AGAIN_SECONDS
     asked = [anchor for anchor in wanted if not (same and anchor in facts)]
@@ -148,19 +148,3 @@ def _checked(
         facts=tuple(facts[anchor] for anchor in wanted if anchor in facts),
         left=len(left),
     )
-
-
-def _git_dir(repository: Repository) -> str:
-    """The git directory of the work tree itself: worktrees have an index and a HEAD of their own."""
-    try:
-        descriptor = os.open(f"{repository.folder}/.git", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return repository.place
-    try:
-        text = os.fsdecode(os.read(descriptor, _POINTER_BYTES)).strip()
-    except OSError:  # a folder: the main work tree
-        return repository.place
-    finally:
-        os.close(descriptor)
-    directory = Path(repository.folder, text.removeprefix("gitdir:").strip())
-    return str(directory) if text.startswith("gitdir:") and directory.is_dir() else repository.place
