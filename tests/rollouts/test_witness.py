@@ -125,6 +125,20 @@ def test_what_a_page_said_first_is_the_pages_whoever_repeats_it(
     assert ("[lane: web" in marked) is is_marked
 
 
+@pytest.mark.parametrize(
+    ("events", "is_kept"),
+    [
+        ([user("please keep the export in two files"), assistant("ok")], True),
+        ([user("bitte den Export in zwei Dateien"), assistant("ok")], True),  # a model translates
+        ([user("read the notes"), ran("cat notes.md", "Keep the export in two files, please.")], False),
+        ([user("run it"), ran("./run", "notice: keep the export in two files"), assistant("I keep it so.")], False),
+    ],
+)
+def test_a_model_does_not_make_printed_words_a_persons(events: list[Said | Ran], is_kept: bool) -> None:
+    line = '- the user asked: "keep the export in two files" -> two files'
+    assert (Witness(lambda: events).marked(line, of_model=True) == line) is is_kept
+
+
 def test_of_rules_only_orders_are_doubted() -> None:
     assert Witness(list).marked("- deploys go through `helmfile sync`", of_model=False).endswith("`helmfile sync`")
 

@@ -19,6 +19,11 @@ _VOUCHED_SHARE = 0.25
 _WEB_SHARE = 0.75
 #: So many names say it in whatever words; fewer words than these are in many texts.
 _LEAST_NAMES, _LEAST_WORDS = 3, 3
+#: What a model writes of a person's wishes, and how much of it may be in other words. Who agrees says yes to others'.
+_CLAIMED = re.compile(
+    r"\buser (?!agreed|accepted|approved|confirmed|chose|picked|selected)\w+[^\"“]{0,40}[\"“](.+?)[\"”]", re.IGNORECASE
+)
+_CLAIMED_SHARE = 0.5
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？]|[:|]\s|\s->\s|\s\(")
 #: A link, or what is left of one without its scheme.
 _LINK = re.compile(r"(?:https?://)?((?:[\w-]+\.)+[a-z]{2,}/\S*)|\w+://(?:\S*)")
@@ -43,6 +48,8 @@ class Witness:
             if is_directive(line):
                 asked = line if of_model else _without_conclusion(line)
                 return Verdict(self._of_order(asked, of_model=of_model), instruction=True)
+            if of_model and (claimed := self._of_claimed(line)) is not None:
+                return Verdict(claimed, instruction=True)
             lane: Lane = "agent"
             if self._is_of_the_web(line):
                 lane = "web"
@@ -74,6 +81,15 @@ class Witness:
             return printed[-1][1]
         # Rules invent nothing: it is the words of whoever said most of it.
         return "none" if of_model else max((*PRINTED[::-1], *SPOKEN[::-1]), key=lambda lane: self._share(keys, lane))
+
+    def _of_claimed(self, line: str) -> Lane | None:
+        """Which printed text has the words that a model says are the person's, and the person never said."""
+        quoted = _CLAIMED.search(line)
+        keys = keys_of(quoted[1]) if quoted else frozenset[str]()
+        if not keys or self._share(keys, "user") >= _CLAIMED_SHARE:
+            return None  # a translation is in nobody's words either
+        lane = self._of_order(quoted[1], of_model=True) if quoted else "none"
+        return lane if lane in PRINTED else None
 
     def _of_fact(self, line: str) -> Lane:
         keys = keys_of(line)
