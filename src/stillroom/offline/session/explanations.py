@@ -85,8 +85,8 @@ def _told(message: Sequence[Statement]) -> list[Statement]:
     if first is not None:
         # What it says it will do about it is part of the story: it was done, and the check passed.
         told = [s for s in message[first:] if s.tone != "disproved"]
-        # What it only wants to try may have been undone since.
-        return ([s for s in told if not s.trial] or told)[:_CAUSE_SENTENCES]
+        # What it only wants to try may have been undone since, and what it counted is another number tomorrow.
+        return ([s for s in told if not (s.trial or s.reading)] or told)[:_CAUSE_SENTENCES]
     guesses = [s for s in message if (s.tone == "hypothesis" and _is_whole(s)) or (s.tone == "done" and s.causal)]
     return guesses[:_CAUSE_SENTENCES] or [s for s in message if s.tone == "intention" and says_more(s)][:1]
 

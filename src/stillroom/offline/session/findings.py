@@ -35,6 +35,7 @@ class Statement:
     causal: bool
     guess: bool  #: speaks of a theory
     trial: bool  #: announces an attempt
+    reading: bool  #: tells what was counted or measured, and no cause
     discovery: bool  #: of a message that says that something was found
     closing: bool  #: of the last message of the turn
     confirmed: tuple[str, ...]  #: names in it that a tool's output, a command or an edit also holds
@@ -198,6 +199,7 @@ def _statement(
         causal=strong,
         guess=cues.has("hypothesis", text, spoken),
         trial=cues.has("trial", text, spoken) and not strong,
+        reading=cues.has("reading", text, spoken) and not strong,
         discovery=discovery,
         closing=closing,
         confirmed=confirmed,

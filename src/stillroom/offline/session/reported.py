@@ -90,7 +90,10 @@ def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Stateme
 def _is_seen(turn: Turn, causes: Sequence[Statement]) -> bool:
     """Whether something bears out what is said, when nobody had complained."""
     looked = any(isinstance(step, Ran) and not step.edits for step in turn.steps[: causes[0].step])
-    return any(s.discovery or s.confirmed or s.score >= 1 or (looked and explanations.says_more(s)) for s in causes)
+    return any(
+        (s.discovery or s.confirmed or s.score >= 1 or (looked and explanations.says_more(s))) and not s.reading
+        for s in causes
+    )
 
 
 def _failure(turns: Sequence[Turn], turn: Turn, symptom: str, causes: Sequence[Statement], last: int) -> Failure:
