@@ -52,7 +52,7 @@ _END = late(
     r"|(?:(?<=…)|(?<=\.\.))\s+(?=[A-ZÀ-ÞА-Я])"
 )
 _ABBREVIATION = late(
-    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|resp|nr|dr|mr|mrs|ms|st|z\.\s?B|bzw|d\.\s?h|u\.\s?a|ggf|ca|usw|inkl|evtl|p\.\s?ej|p\.\s?ex|ex|aprox|т\.\s?е|т\.\s?д|т\.\s?п|напр|[A-Za-zА-Яа-я])\.$",
+    r"(?:^|[\s(])(?:e\.g|i\.e|etc|incl|excl|max|min|est|dept|vs|cf|approx|resp|nr|dr|mr|mrs|ms|st|z\.\s?B|bzw|d\.\s?h|u\.\s?a|ggf|ca|usw|inkl|evtl|p\.\s?ej|p\.\s?ex|ex|aprox|т\.\s?е|т\.\s?д|т\.\s?п|напр|[A-Za-zА-Яа-я])\.$",
     re.IGNORECASE,
 )
 
