@@ -31,7 +31,8 @@ _PRONOUN = late(
     r"\W*(?:it|they|that|those|these|das|die|es muss|eso|esto|ça|cela|isso|isto|это|они|它们?|这些?|那些?|それ|これ)"
     r"(?:'s| )?(?:has|have|must|should|needs?|goes|go|stays?|muss|müssen|soll\w*|tiene que|debe\w*|doit|doivent|tem que"
     r"|deve\w*|должн\w+|必须|都要|一定)"
-    r"|\W*(?:(?:that|this|it)(?:'s| is| goes| holds| applies)|(?:these|those|they) (?:are|go|hold|apply)|das (?:ist|gilt)|eso (?:es|vale)"
+    r"|\W*(?:(?:that|this|it)(?:'s| is| goes| holds| applies)|(?:these|those|they) (?:are|go|hold|apply)"
+    r"|das (?:ist|gilt)|eso (?:es|vale)"
     r"|(?:ça|cela) (?:vaut|est)|isso (?:é|vale)|это (?:касается|относится)|这(?:是|条|个规矩)|これは)\b",
     re.IGNORECASE,
 )
