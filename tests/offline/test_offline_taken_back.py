@@ -238,3 +238,60 @@ def test_a_first_attempt_that_was_reverted_is_no_part_of_the_fix() -> None:
 def test_an_order_to_a_running_system_is_done_when_it_is_done() -> None:
     scaled = [user("scale web to 6"), ran("kubectl scale deploy/web --replicas 6")]
     assert quotes(*scaled, user("it's over, back to 3"), ran("kubectl scale deploy/web --replicas 3")) == []
+
+
+def test_what_was_mended_in_work_that_was_taken_back_is_no_lesson() -> None:
+    events = [
+        user("let users pick a theme"),
+        patched("theme.ts", "+themes"),
+        ran("npm test", "FAIL theme.test.ts: themes is not defined", 1),
+        Said(who="assistant", text="It is used before it is defined, because the import runs first."),
+        patched("theme.ts", "+export themes"),
+        ran("npm test", "9 passed"),
+        user("nobody found it in the user test. take it out again"),
+        patched("theme.ts", "-themes", "-export themes"),
+        ran("npm test", "9 passed"),
+    ]
+    assert "themes is not defined" in memory(*events[:6])
+    assert "themes is not defined" not in memory(*events)
+
+
+def test_a_fix_is_not_told_in_lines_that_were_rewritten_since() -> None:
+    events = [
+        user("the export test fails"),
+        ran("npm test", "FAIL export.test.ts: cannot find codec", 1),
+        Said(who="assistant", text="The codec is missing, because nobody registers it."),
+        patched("codec.ts", "+use(latin)"),
+        ran("npm test", "9 passed"),
+        user("take utf8 for that, please"),
+        patched("codec.ts", "-use(latin)", "+use(utf8)"),
+        ran("npm test", "9 passed"),
+    ]
+    assert "use(latin)" in memory(*events[:5])
+    assert "use(latin)" not in memory(*events)
+
+
+def test_a_clause_whose_value_was_written_over_is_left_out() -> None:
+    said = "use 4 workers for the importer, and log progress every 1000 rows"
+    kept = quotes(
+        user("the importer is slow"),
+        patched("a.py", "+b"),
+        user(said),
+        patched("importer.py", "+WORKERS = 4", "+LOG_EVERY = 1000"),
+        user("8 workers, the new box is bigger"),
+        patched("importer.py", "-WORKERS = 4", "+WORKERS = 8"),
+    )
+    assert kept == ["and log progress every 1000 rows", "8 workers, the new box is bigger"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the bill for november is 1,840",
+        "the demo account has 41 orders in it",
+        "this lamp is for my mum's birthday so I'm in a rush",
+        "the staging data is from last spring",
+    ],
+)
+def test_a_state_that_binds_nobody_is_not_kept(said: str) -> None:
+    assert quotes(user("fix the upload"), patched("a.py", "+b"), user(said), patched("a.py", "+c")) == []

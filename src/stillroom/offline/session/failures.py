@@ -55,13 +55,17 @@ def _current(failure: Failure, heard: Heard) -> Failure:
     """`failure` without the sentences of its cause that are on a value that no longer holds, unless all of them are."""
     causes = tuple(c for c in failure.causes if not settings.speaks_of(c.text, c.turn, heard.dead))
     outdated = settings.speaks_of(failure.change, failure.passed_turn, heard.dead)
+    gone = heard.rewritten.get(failure.passed_turn, ())
+    outdated = outdated or any(line.replace("`", "'") in failure.change for line in gone)
     return replace(failure, causes=causes or failure.causes, change="" if outdated else failure.change)
 
 
 def _was_dropped(failure: Failure, heard: Heard) -> bool:
-    """Whether a failure belongs to work that was taken back before it was mended."""
+    """Whether a failure belongs to work that was taken back, before it was mended or together with what mended it."""
     until = heard.undone.get(failure.turn)
-    return until is not None and failure.resolved and failure.passed_turn >= until
+    if until is None or not failure.resolved:
+        return False
+    return failure.passed_turn >= until or failure.passed_turn in heard.undone
 
 
 def _gone(turns: Sequence[Turn]) -> frozenset[str]:

@@ -29,6 +29,8 @@ class Heard:
     contradicted: frozenset[int]
     #: Values by the turn that wrote them into a file where a later one wrote others.
     dead: tuple[settings.Dead, ...]
+    #: Lines by the turn that wrote them, where a later one wrote others in their place.
+    rewritten: dict[int, tuple[str, ...]]
     #: Words of what no longer holds, with the turn from which on.
     outdated: tuple[tuple[int, frozenset[str]], ...]
 
@@ -81,6 +83,7 @@ def listen(turns: list[Turn]) -> Heard:
         turned_down=tuple(turned_down),
         contradicted=frozenset(contradicted),
         dead=settings.dead(turns),
+        rewritten={number: over.lines for number, over in put_over.items()},
         outdated=tuple(outdated),
     )
 
