@@ -32,5 +32,5 @@ def asking(settings: Settings, words: str) -> Iterator[Asked]:
     Raises `RecallError` when no line is meant.
     """
     spots, more = find_spots(settings.root, words, most=_SPOTS)
-    with ThreadPoolExecutor(max_workers=1) as beside:
+    with ThreadPoolExecutor(max_workers=_SPOTS) as beside:
         yield Asked(words, [(spot, beside.submit(origin_of, spot, settings)) for spot in spots], more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,16 +90,26 @@ def _matches(root: Path, asked: str) -> Iterator[tuple[float, Spot]]:
         raise InvalidRequest("the phrase is empty")
     for path, lines in _searched(root):
         for number, line in enumerate(lines, 1):
+            if words and line.isascii() and not _has_any(words, line.casefold()):
+                continue
             text = folded(line)
             if phrase in text:
                 score = 2.0
             elif words:
-                score = sum(word in text for word in words) / len(words)
+                score = len([word for word in words if word in text]) / len(words)
                 if score < _LEAST_SHARE:
                     continue
             else:
                 continue
             yield score, Spot(Place(path=path, line=number, text=line), lines)
+
+
+def _has_any(words: Iterable[str], text: str) -> bool:
+    """A quick answer for the many lines that have none."""
+    for word in words:  # noqa: SIM110 - twice as fast as `any`
+        if word in text:
+            return True
+    return False
 
 
 def _searched(root: Path) -> Iterator[tuple[str, list[str]]]:
