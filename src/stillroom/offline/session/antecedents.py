@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stillroom.offline import cues
-from stillroom.offline.session import agreements, kinds, referents, stance
+from stillroom.offline.session import agreements, kinds, referents, stance, unmeant
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import WishKind
 from stillroom.offline.text import words
@@ -40,7 +40,8 @@ def _is_plain(sentence: str, spoken: tuple[str, ...]) -> bool:
     if (
         kinds.is_question(sentence, spoken)
         or kinds.is_passing(sentence, spoken)
-        or cues.has("takeback", sentence, spoken)
+        or any(cues.has(kind, sentence, spoken) for kind in ("takeback", "perishable"))
+        or unmeant.is_idle(sentence, spoken)
     ):
         return False
     return cues.opens("approval", sentence, spoken) == 0
