@@ -66,6 +66,7 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> House:
     return house
 
 
+@pytest.mark.timeout(60 * STEPS)
 def test_redact_killed_anywhere_leaves_nothing_torn_and_no_secret_in_the_end(leaking: House, tmp_path: Path) -> None:
     before = leaking.folder()
     for number, house in killed(leaking, tmp_path, "redact", "--yes"):
@@ -80,6 +81,7 @@ def test_redact_killed_anywhere_leaves_nothing_torn_and_no_secret_in_the_end(lea
         check_sound(house, number)
 
 
+@pytest.mark.timeout(60 * STEPS)
 @pytest.mark.parametrize("decision", ["--accept", "--reject", "--edit"])
 def test_a_decision_killed_anywhere_is_made_or_is_not(waiting: House, tmp_path: Path, decision: str) -> None:
     mine = b"- ship on Tuesdays"
