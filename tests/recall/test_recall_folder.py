@@ -164,6 +164,7 @@ def test_a_note_is_never_written_over_a_link(tmp_path: Path, step: str) -> None:
     assert not list(outside.iterdir())
 
 
+@pytest.mark.slow  # two threads race for seconds
 def test_a_note_is_never_written_outside_while_folders_are_swapped_for_links(tmp_path: Path) -> None:
     root, outside = tmp_path / "memories", tmp_path / "outside"
     outside.mkdir()

@@ -199,7 +199,7 @@ def test_a_folder_that_can_not_be_written_is_refused(tmp_path: Path, clock: Fixe
 
 def test_a_full_disk_is_an_error_that_says_so_and_loses_nothing() -> None:
     script = (
-        "with Store.open(pathlib.Path('/tmp/state.sqlite3'), clock=SystemClock()) as store:\n"
+        "with Store.open(pathlib.Path('/mnt/state.sqlite3'), clock=SystemClock()) as store:\n"
         "    kept = 0\n"
         "    try:\n"
         "        while True:\n"
@@ -209,7 +209,7 @@ def test_a_full_disk_is_an_error_that_says_so_and_loses_nothing() -> None:
         "        print('no space' in str(error) or str(error), error.hint)\n"
         "    print(kept > 3 and [p.at for p in store.last_passes(1000)] == list(range(kept - 1, -1, -1)))\n"
     )
-    printed = run_confined(["--size", "2000000", "--tmpfs", "/tmp"], script)
+    printed = run_confined(["--size", "2000000", "--tmpfs", "/mnt"], script)
     assert printed == "True free some disk space, then try again\nTrue\n"
 
 

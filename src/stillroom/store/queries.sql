@@ -196,10 +196,21 @@ JOIN threads AS thread ON thread.thread_id = output.thread_id
 ORDER BY at, thread.thread_id;
 
 -- list_raw_memories --
--- The raw memory of every thread, whatever its mode.
+-- The raw memory of every thread, whatever its mode; or of one in so many.
 SELECT thread_id, source_updated_at, raw_memory
 FROM stage1_outputs
+WHERE rowid % :one_in = 0
 ORDER BY thread_id;
+
+-- count_outputs --
+-- How many there are, whatever the modes of their threads.
+SELECT count(*) AS outputs FROM stage1_outputs;
+
+-- get_raw_memory --
+-- That of one thread.
+SELECT thread_id, source_updated_at, raw_memory
+FROM stage1_outputs
+WHERE thread_id = :thread_id;
 
 -- list_kept_outputs --
 -- Everything that is kept of threads, whatever their modes.

@@ -331,12 +331,24 @@ def learnt(db: sqlite3.Connection) -> list[Learnt]:
     ]
 
 
-def raw_memories(db: sqlite3.Connection) -> list[RawMemory]:
-    """Of every thread, whatever its mode, ascending by thread id."""
-    return [
-        RawMemory(from_sql(row["thread_id"]), row["source_updated_at"], from_sql(row["raw_memory"]))
-        for row in execute(db, "list_raw_memories")
-    ]
+def raw_memories(db: sqlite3.Connection, *, one_in: int) -> list[RawMemory]:
+    """Of every thread, whatever its mode, ascending by thread id; or of one in so many."""
+    return [_raw_memory(row) for row in execute(db, "list_raw_memories", one_in=one_in)]
+
+
+def count_outputs(db: sqlite3.Connection) -> int:
+    """Whatever the modes of their threads."""
+    return int(execute(db, "count_outputs").fetchone()["outputs"])
+
+
+def raw_memory(db: sqlite3.Connection, thread_id: str) -> RawMemory | None:
+    """Of one thread, whatever its mode."""
+    row = execute(db, "get_raw_memory", thread_id=to_sql(thread_id)).fetchone()
+    return _raw_memory(row) if row else None
+
+
+def _raw_memory(row: sqlite3.Row) -> RawMemory:
+    return RawMemory(from_sql(row["thread_id"]), row["source_updated_at"], from_sql(row["raw_memory"]))
 
 
 def prune(db: sqlite3.Connection, *, max_unused_days: int, limit: int, now: int) -> int:

@@ -537,10 +537,20 @@ class Store:
         with self._database.read() as db:
             return stage1.learnt(db)
 
-    def raw_memories(self) -> list[RawMemory]:
-        """The raw memory of every thread, whether it may be remembered or not."""
+    def raw_memories(self, *, one_in: int = 1) -> list[RawMemory]:
+        """The raw memory of every thread, whether it may be remembered or not; or of one in so many, as a sample."""
         with self._database.read() as db:
-            return stage1.raw_memories(db)
+            return stage1.raw_memories(db, one_in=one_in)
+
+    def count_outputs(self) -> int:
+        """How many threads something was extracted of, whether they may be remembered or not."""
+        with self._database.read() as db:
+            return stage1.count_outputs(db)
+
+    def raw_memory(self, thread_id: str) -> RawMemory | None:
+        """That of one thread, whether it may be remembered or not."""
+        with self._database.read() as db:
+            return stage1.raw_memory(db, thread_id)
 
     def change_mark(self) -> tuple[int, int]:
         """Differs from an earlier one of this store if anything was written since, by anybody."""

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from functools import cached_property
 from typing import NamedTuple
 
 from stillroom.config import OFFLINE, Settings
@@ -45,7 +46,7 @@ def explain(settings: Settings, store: Store, words: str, *, whole: bool = False
 def answer(asked: Asked, settings: Settings, store: Store, *, whole: bool = False) -> Answer:
     """The same once git is at work. Raises `StoreError`."""
     until = None if whole else time.monotonic() + _SEARCH_SECONDS
-    explaining = _Explaining(settings, store, store.raw_memories(), until)
+    explaining = _Explaining(settings, store, until)
     lines = tuple(explaining.explain(spot, origin) for spot, origin in asked.spots)
     return Answer(asked=asked.words, lines=lines, more_lines=asked.more)
 
@@ -58,8 +59,19 @@ class _Found(NamedTuple):
 
 
 class _Explaining:
-    def __init__(self, settings: Settings, store: Store, outputs: Sequence[RawMemory], until: float | None) -> None:
-        self._settings, self._store, self._outputs, self._until = settings, store, outputs, until
+    def __init__(self, settings: Settings, store: Store, until: float | None) -> None:
+        self._settings, self._store, self._until = settings, store, until
+
+    @cached_property
+    def _outputs(self) -> Sequence[RawMemory]:
+        """All that was extracted: megabytes, and seldom needed."""
+        return self._store.raw_memories()
+
+    @cached_property
+    def _sample(self) -> tuple[Sequence[str], int]:
+        """What some outputs say, and how many times as many there are."""
+        one_in = max(self._store.count_outputs() // _SAMPLED, 1)
+        return [output.text.casefold() for output in self._store.raw_memories(one_in=one_in)], one_in
 
     def explain(self, spot: Spot, origin: Future[Origin]) -> Why:
         claim = claim_of(spot.place.text)
@@ -77,23 +89,20 @@ class _Explaining:
 
     def _met(self, claim: Claim) -> Counter[str]:
         """How many outputs have each word, told by some of them where there are many."""
-        step = -(-len(self._outputs) // _SAMPLED) or 1
-        texts = [output.text.casefold() for output in self._outputs[::step]]
-        return Counter({word: step * sum(word in text for text in texts) for word in claim.words})
+        texts, one_in = self._sample
+        return Counter({word: one_in * sum(word in text for text in texts) for word in claim.words})
 
     def _rests(self, spot: Spot, claim: Claim, weighed: Mapping[str, float]) -> list[_Found]:
         """The sessions that the block names, those first that say it; where none of them does, others that do."""
         named = named_threads(spot, self._settings.root)
-        wanted = set(named)
-        shares = {
-            output.thread_id: _found(output, claim, weighed, named=True)
-            for output in self._outputs
-            if output.thread_id in wanted
-        }
-        found = [shares.get(each) or _Found(each, True, 0.0, None) for each in named]
+        outputs = {each: self._store.raw_memory(each) for each in named}
+        found = [
+            _found(output, claim, weighed, named=True) if output else _Found(each, True, 0.0, None)
+            for each, output in outputs.items()
+        ]
         least = least_share(weighed, SAYS_IT)
         if all(each.share < least for each in found):
-            others = (output for output in self._outputs if output.thread_id not in wanted)
+            others = (output for output in self._outputs if output.thread_id not in outputs)
             likely = (output for output in others if share(weighed, output.text.casefold()) >= least)
             found += [_found(output, claim, weighed, named=False) for output in likely]
         return sorted(found, key=lambda each: (-each.share, -(each.at or 0)))

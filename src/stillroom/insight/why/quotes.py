@@ -92,6 +92,8 @@ class _Search:
             text = _text_of(item)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
+        if not self._may_say(text):
+            return None
         found = None
         for piece in _pieces(text[:_MOST_ITEM_CHARS]):
             plain = folded(piece)
@@ -103,6 +105,13 @@ class _Search:
                 first = min((at for word in self._weighed if (at := lower.find(word)) >= 0), default=0)
                 found = _Piece(piece, first, has, verbatim)
         return found
+
+    def _may_say(self, text: str) -> bool:
+        """Whether all of an item says so much that a piece of it might: of most that hold a word none does."""
+        plain = text.casefold() if text.isascii() else folded(text)
+        return share(self._weighed, plain) >= self._least or any(
+            all(word in plain for word in quote.split()) for quote in self._quotes
+        )
 
 
 def _spellings(word: str) -> Iterator[bytes]:
