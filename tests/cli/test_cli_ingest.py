@@ -55,7 +55,7 @@ def test_what_came_in_and_what_was_left_out_is_told(tmp_path: Path, capsys: Show
 
 def test_what_cannot_be_taken_in_says_why(tmp_path: Path, capsys: Shown) -> None:
     assert run_command(["ingest", str(tmp_path / "none"), "--format", "codex"]) == 1
-    assert "is no file" in capsys.readouterr().err
+    assert "is not there" in capsys.readouterr().err
     assert run_command(["ingest", str(SAMPLE), "--format", "nobodys"]) == 2
     assert "codex" in capsys.readouterr().err
     (tmp_path / "x").write_text("nothing\n")
