@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
 
@@ -48,7 +49,7 @@ def read_quotes(
     redact: Callable[[str], str],
 ) -> tuple[list[Quote], Reach]:
     """The items that say it best, best first, out of the first `max_bytes` of the session."""
-    search = _Search(claim, weighed)
+    search = Search(claim, weighed)
     found: list[tuple[float, Item, _Piece]] = []
     try:
         with open_thread(thread, max_line_bytes=max_line_bytes, stop_after_bytes=max_bytes) as items:
@@ -70,10 +71,15 @@ class _Piece(msgspec.Struct, frozen=True):
     verbatim: bool
 
 
-class _Search:
+class Search:
+    """What a line claims, to be looked for in the items of sessions."""
+
     def __init__(self, claim: Claim, weighed: Mapping[str, float]) -> None:
         self._quotes, self._weighed = claim.quotes, weighed
         self._least = least_share(weighed, _LEAST_SHARE)
+        asked = "".join((*weighed, *claim.quotes))
+        #: Its words stand in JSON as they are.
+        self._is_plain = asked.isascii() and not any(mark in asked for mark in '"\\')
         options = re2.Options()
         options.max_mem = _MAX_MEMORY_BYTES
         options.case_sensitive = False
@@ -84,7 +90,14 @@ class _Search:
         self._needles = re2.compile(b"|".join(map(re2.escape, spelled)), options) if spelled else None
 
     def wants(self, lines: bytes) -> bool:
-        return self._needles is not None and self._needles.search(lines) is not None
+        """Whether one of these lines of JSON may say it. A line that `best` finds something in is always wanted."""
+        return self._needles is not None and self._needles.search(lines) is not None and self._may_hold(lines)
+
+    def _may_hold(self, lines: bytes) -> bool:
+        """Whether lines of JSON together say so much that one might; True where words may be written otherwise."""
+        if not (self._is_plain and lines.isascii()) or b"\\u" in lines or b"\\/" in lines:
+            return True
+        return self._says_enough(lines.decode().lower())
 
     def best(self, item: Item) -> _Piece | None:
         """The piece of the item that says most of it, if it says enough."""
@@ -108,7 +121,9 @@ class _Search:
 
     def _may_say(self, text: str) -> bool:
         """Whether all of an item says so much that a piece of it might: of most that hold a word none does."""
-        plain = text.casefold() if text.isascii() else folded(text)
+        return self._says_enough(text.casefold() if text.isascii() else folded(text))
+
+    def _says_enough(self, plain: str) -> bool:
         return share(self._weighed, plain) >= self._least or any(
             all(word in plain for word in quote.split()) for quote in self._quotes
         )
@@ -116,12 +131,14 @@ class _Search:
 
 def _spellings(word: str) -> Iterator[bytes]:
     """As a file of JSON may have it."""
-    if word.isascii():
-        yield word.encode()
-        return
-    for form in (word, word.upper(), word.title()):
-        yield form.encode("utf-8", "replace")
-        yield form.encode("utf-16-be", "surrogatepass").hex(" ", 2).replace(" ", "\\u").join(("\\u", "")).encode()
+    for form in dict.fromkeys((word, word.replace("ss", "ß"))):
+        if form.isascii():
+            yield form.encode()
+            yield form.replace("/", "\\/").encode()
+            continue
+        for cased in (form, form.upper(), form.title()):
+            yield cased.encode("utf-8", "replace")
+            yield json.dumps(cased)[1:-1].encode()  # non-ASCII letters as escapes
 
 
 def _text_of(item: Item) -> str:
