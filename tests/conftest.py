@@ -67,6 +67,7 @@ WHOLE = (
     "undoing/test_undo.py",
     "undoing/test_undoing_faults.py",
 )
+_WHOLE = frozenset(TESTS / place for place in WHOLE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -83,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_whole(path: Path) -> bool:
-    return any(path.is_relative_to(TESTS / place) for place in WHOLE)
+    return any(parent in _WHOLE for parent in (path, *path.parents))
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ TABLE = {
 }
 
 
+@pytest.mark.slow  # two seconds for all of them
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)
 def test_a_session_builds_to_the_same_bytes(path: Path, tmp_path: Path) -> None:
     scenario = load(path)

@@ -187,6 +187,7 @@ def test_hostile_text_takes_time_in_proportion(piece: str) -> None:
     assert large < 4 * 4 * max(small, 0.02)
 
 
+@pytest.mark.slow  # two seconds
 @pytest.mark.parametrize("piece", _HOSTILE)
 def test_short_hostile_text_takes_time_in_proportion(piece: str) -> None:
     def seconds(size: int) -> float:

@@ -66,6 +66,7 @@ def test_a_phrase_that_stands_elsewhere_is_shared_also_over_the_end_of_a_line() 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), max_size=80)
 
 
+@pytest.mark.slow  # two seconds
 @given(st.lists(LINES, max_size=8), st.lists(LINES, max_size=8))
 def test_whatever_the_quick_look_passes_over_holds_nothing(said: list[str], others: list[str]) -> None:
     phrases = frozenset(phrase for line in said for phrase in phrases_of(line))
