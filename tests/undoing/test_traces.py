@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stillroom.undoing.traces import GONE, PHRASE_CHARS, Finder, Traces, phrases_of, shared_phrases
@@ -68,6 +68,7 @@ LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\v\f\x1c\x1
 
 @pytest.mark.slow  # two seconds
 @given(st.lists(LINES, max_size=8), st.lists(LINES, max_size=8))
+@example(["run the linter\x1fbefore you commit"], [])
 def test_whatever_the_quick_look_passes_over_holds_nothing(said: list[str], others: list[str]) -> None:
     phrases = frozenset(phrase for line in said for phrase in phrases_of(line))
     finder = Finder(Traces(phrases=phrases, names=frozenset({"thread-7"})))

@@ -29,6 +29,8 @@ _MAX_MEMORY_BYTES = 256 * 1024 * 1024
 
 _MARKS = " \t-*#>|+`"
 _NUMBERED = re.compile(r"^(?:\[\d+\]|\d+[.)]|(?:Sub)?[Tt]ask \d+:?|[a-z_]{3,24}:)\s*")
+#: What `str.split` parts words at; RE2's own class has fewer.
+_SPACE = r"[\x09-\x0d\x1c-\x20\x{85}\pZ]+"
 _REFERENCES = re.compile(r"(?:\s*\[Task \d+\])+$")
 _QUOTED = re.compile(r"[\"“”`]([^\"“”`]{7,})[\"“”`…]?")
 _BREAK = re.compile(r"; |: | -> | → | \(")
@@ -193,7 +195,7 @@ def _spellings(names: Iterable[str]) -> set[str]:
 
 def _spaced(phrase: str) -> str:
     """A phrase wherever it stands: a text may have a tab, or the end of a line, where the phrase has a blank."""
-    return r"[\s\pZ]+".join(re2.escape(word) for word in _searchable(phrase).split(" "))
+    return _SPACE.join(re2.escape(word) for word in _searchable(phrase).split(" "))
 
 
 def _options() -> re2.Options:
