@@ -10,12 +10,13 @@ import msgspec
 from stillroom.cli.output import console, plain, print_data, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.config import Settings, load_settings
-from stillroom.errors import ConfigError, RecordingError, WorkspaceError, way_out
+from stillroom.errors import ConfigError, RecordingError
 from stillroom.pausing import pause, paused_since, resume
 from stillroom.recording.exporting.export import find_thread
 from stillroom.store import Store
 from stillroom.thread import MemoryMode
 from stillroom.undoing.projects import Project, Switch, switch_project, switched_off_projects
+from stillroom.workspace.tree import naming
 
 
 class _Pause(msgspec.Struct, frozen=True):
@@ -52,10 +53,8 @@ def pause_command(*, home: Path | None = None, json: bool = False) -> int:
     """
     place = load_settings(home=home).home
     moment = datetime.fromtimestamp(SystemClock().now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    try:
+    with naming(str(place), "written"):
         changed = pause(str(place), moment)
-    except OSError as error:
-        raise WorkspaceError(f"`{place}` can't be written: {error.strerror}", hint=way_out(error, place)) from error
     since = paused_since(str(place))
     if json:
         print_json(_Pause(since, changed))
@@ -80,10 +79,8 @@ def resume_command(*, home: Path | None = None, json: bool = False) -> int:
         Print `{paused_since, changed}` as JSON.
     """
     place = load_settings(home=home).home
-    try:
+    with naming(str(place), "written"):
         changed = resume(str(place))
-    except OSError as error:
-        raise WorkspaceError(f"`{place}` can't be written: {error.strerror}", hint=way_out(error, place)) from error
     if json:
         print_json(_Pause(None, changed))
     else:
