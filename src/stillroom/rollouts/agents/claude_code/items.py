@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from stillroom.rollouts.agents.claude_code.record import (
 )
 from stillroom.rollouts.agents.claude_code.speech import Words, is_typed, read_words
 from stillroom.rollouts.agents.made import Made, said_by_agent, said_by_user, superseded_text
+from stillroom.rollouts.agents.talk import NOTHING, Past
 from stillroom.rollouts.fragments import clean, is_marked
 from stillroom.rollouts.item import MESSAGES, Item, valid_utf8
 from stillroom.rollouts.stats import ReadStats
@@ -45,8 +46,8 @@ _encode = msgspec.json.Encoder().encode
 class Records:
     """Decodes the lines of one file, in their order, and counts into `stats`. Nothing that a line holds raises.
 
-    `superseded` are the ids of messages that the user took back, `inherited` those of records that an earlier session
-    holds already. In the file `of_agent` the prompts are another agent's.
+    Prompts that were taken back and records that an earlier session holds are known by their ids. In the file
+    `of_agent` the prompts are another agent's.
     """
 
     def __init__(
@@ -54,15 +55,14 @@ class Records:
         stats: ReadStats,
         *,
         of_agent: bool = False,
-        superseded: Set[int] = frozenset(),
-        inherited: Set[int] = frozenset(),
+        past: Past = NOTHING,
         reading: Reading = READING,
     ) -> None:
         self.stats = stats
         self._of_agent = of_agent
-        self._superseded = superseded
-        self._seen = set(inherited)
-        self._max_seen = len(inherited) + reading.remembered_records
+        self._superseded = past.superseded
+        self._seen = set(past.inherited)
+        self._max_seen = len(past.inherited) + reading.remembered_records
         self._forms: dict[str, Form] = {}
         self._queued: deque[str] = deque(maxlen=_QUEUED_PROMPTS)
 

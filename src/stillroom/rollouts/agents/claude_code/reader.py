@@ -11,13 +11,13 @@ from pathlib import Path
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.claude_code.branches import inherited, superseded
 from stillroom.rollouts.agents.claude_code.items import Records
 from stillroom.rollouts.agents.claude_code.traits import Traits, read_tail
 from stillroom.rollouts.agents.ends import read_description
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
+from stillroom.rollouts.agents.talk import NOTHING, past_of
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.found import Broken, Discovery, Found
 from stillroom.rollouts.lines import open_stored
@@ -65,18 +65,10 @@ def open_items(
     What an earlier session holds too is left out, and what its user took back is marked; with `stop_after_bytes`
     neither is looked for, and the iteration ends after the line that passes that mark.
     """
-    of_agent = _SUB_AGENT.fullmatch(path.name) is not None
-    records = Records(ReadStats(), of_agent=of_agent, reading=reading)
+    of_agent, past = _SUB_AGENT.fullmatch(path.name) is not None, NOTHING
     if not of_agent and stop_after_bytes is None:
-        try:
-            records = Records(
-                ReadStats(),
-                superseded=superseded(path, max_line_bytes=max_line_bytes, reading=reading),
-                inherited=inherited(path, max_line_bytes=max_line_bytes, reading=reading),
-                reading=reading,
-            )
-        except OSError as error:
-            raise RolloutError(f"`{path}` can't be read: {error.strerror}") from error
+        past = past_of(path, superseded, inherited, max_line_bytes=max_line_bytes, reading=reading)
+    records = Records(ReadStats(), of_agent=of_agent, past=past, reading=reading)
     return open_stream(path, records, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
 
 
