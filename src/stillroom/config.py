@@ -144,7 +144,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     #: How the sessions are stored.
     format: Format
-    #: The agent's home, e.g. `~/.codex` or `~/.claude`, or what `docs/agents.md` says of the format.
     #: The agent's home, e.g. `~/.codex` or `~/.claude`; for `opencode` its data folder, or a database; of
     #: what frameworks store any folder, or one file.
     root: str

@@ -46,6 +46,23 @@ def test_openai_headers_become_the_same_shape():
     }
 
 
+def test_anthropic_headers_become_the_same_shape():
+    headers = {
+        "anthropic-ratelimit-requests-limit": "50",
+        "anthropic-ratelimit-requests-remaining": "5",
+        "anthropic-ratelimit-requests-reset": "1970-01-01T00:20:00Z",
+        "anthropic-ratelimit-tokens-limit": "80000",
+        "anthropic-ratelimit-tokens-remaining": "60000",
+        "anthropic-ratelimit-tokens-reset": "soon",
+    }
+    assert snapshot(headers) == {
+        "limit_id": "codex",
+        "primary": {"used_percent": 90.0, "window_minutes": 1, "resets_at": 1200},
+        "secondary": {"used_percent": 25.0, "window_minutes": 1, "resets_at": 1060},
+        "rate_limit_reached_type": None,
+    }
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -54,6 +71,7 @@ def test_openai_headers_become_the_same_shape():
         {"x-ratelimit-limit-requests": "many", "x-ratelimit-remaining-requests": "few"},
         {"x-ratelimit-limit-requests": "0", "x-ratelimit-remaining-requests": "0"},
         {"x-codex-primary-used-percent": "nan"},
+        {"anthropic-ratelimit-requests-limit": "50", "anthropic-ratelimit-requests-reset": "9999-99-99"},
         {"x-codex-primary-used-percent": "9" * 1000},
     ],
 )

@@ -149,12 +149,16 @@ async def test_what_a_failed_agent_spent_is_reported(settings: Settings, metrics
 
 
 @pytest.mark.anyio
-async def test_a_guarded_pass_sends_one_count(settings: Settings, metrics: Metrics) -> None:
+@pytest.mark.parametrize("phase", ["extract_model", "consolidation_model"])
+async def test_a_guarded_pass_sends_one_count(settings: Settings, metrics: Metrics, phase: str) -> None:
     headers = {"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "1"}
     headers["x-ratelimit-reset-requests"] = "1h"
     with LoopbackModel(Say(SAMPLE_MEMORY), headers=headers) as server:
         first = with_model(settings, server)
+        memories = msgspec.structs.replace(Memories(jail="files"), **{phase: "loopback:m"})
+        first = msgspec.structs.replace(first, memories=memories)
         await run(first)
+        assert server.count
         metrics.sent()
         report = await run(first)
     assert report.guard is not None

@@ -136,6 +136,20 @@ async def test_a_model_extracts_and_an_agent_consolidates(tmp_path: Path, codex_
 
 @needs_shell
 @pytest.mark.anyio
+async def test_an_agent_with_a_small_window_reads_much_more_than_fits_into_it(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    window = 24_000
+    reads = [CallTool("shell", {"command": f"echo {n}; head -c 30000 /dev/zero | tr '\\0' x"}) for n in range(8)]
+    with LoopbackModel(Script(*reads, write_both(), Say("done")), context_window=window) as server:
+        settings = settings_for(tmp_path, server)
+        provider = server.provider("openai-chat", context_window=window)
+        report = await run(msgspec.structs.replace(settings, providers={"loopback": provider}), clock)
+    assert consolidated(report.consolidate).written
+
+
+@needs_shell
+@pytest.mark.anyio
 async def test_what_is_undone_is_not_made_again_by_a_model_either(
     tmp_path: Path, codex_home: Path, clock: FixedClock
 ) -> None:

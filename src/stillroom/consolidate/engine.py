@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.models import Allowance, open_agent_model
+from stillroom.models import Allowance, RateLimitSink, open_agent_model
 from stillroom.rollouts.redact import redact
 from stillroom.spending import Usage
 from stillroom.store import Store
@@ -92,9 +92,11 @@ class AgentConsolidator:
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
         from stillroom.consolidate.agent import AgentCompleted, run_agent
         from stillroom.consolidate.prompt import prompt_version, render_prompt
+        from stillroom.models.prices import context_window_of
 
         self.prompt = prompt_version()
         memories = self._settings.memories
+        limits = RateLimitSink()
         model = await asyncio.to_thread(
             open_agent_model,
             self.engine,
@@ -102,20 +104,27 @@ class AgentConsolidator:
             ledger=self._store,
             clock=self._clock,
             redact=lambda text: redact(text, style=memories.redaction),
+            rate_limits=limits,
             allowance=self._allowance,
         )
         telemetry.count("memory.phase2", status="agent_spawned")
-        async with model:  # its connections end with the run
-            report = await run_agent(
-                model,
-                folder,
-                self._jail,
-                prompt=render_prompt(folder, limits=self._settings.stage_two),
-                effort=memories.consolidation_effort,
-                limits=self._settings.stage_two,
-                concurrency=memories.consolidation_concurrency,
-                check=check,
-            )
+        try:
+            async with model:  # its connections end with the run
+                report = await run_agent(
+                    model,
+                    folder,
+                    self._jail,
+                    prompt=render_prompt(folder, limits=self._settings.stage_two),
+                    effort=memories.consolidation_effort,
+                    limits=self._settings.stage_two,
+                    concurrency=memories.consolidation_concurrency,
+                    context_window=await asyncio.to_thread(context_window_of, self.engine, self._settings),
+                    check=check,
+                )
+        finally:
+            if (snapshot := limits.snapshot_json()) is not None:  # for the guard of the next pass
+                provider = self.engine.partition(":")[0]
+                await asyncio.to_thread(self._store.save_rate_limits, provider, snapshot, self._clock.now())
         self.usage = report.usage
         if not isinstance(report.outcome, AgentCompleted):
             raise ConsolidatorStopped(report.outcome.reason)

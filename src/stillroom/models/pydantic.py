@@ -6,17 +6,18 @@ Imported only when such a model is opened: the import costs 1-2 s.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 import httpx2
 from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
-from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models import Model, ModelRequestParameters, create_async_httpx2_client, infer_model
 from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.providers import infer_provider_class
+from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
@@ -40,6 +41,7 @@ from stillroom.spending import Usage
 
 #: What SDKs do with a reply of another shape than the one they know: they look into it all the same.
 MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError, AssertionError, ReplyTooLarge)
+_Hook = Callable[[httpx2.Response], Awaitable[None]]
 #: The providers' SDKs retry silently; here every attempt is counted.
 NO_SDK_RETRIES = ModelSettings(max_retries=0)
 
@@ -66,13 +68,34 @@ def open_pydantic(
         case Endpoint():
             return _open_endpoint(resolved, settings.stage_one, rate_limits=rate_limits, clock=clock)
         case PydanticName():
-            return Opened(check_pydantic(resolved), cost=cost_of)
+            client = create_async_httpx2_client()  # as the provider would make one itself
+            client.event_hooks["response"] += _listening(settings.stage_one, rate_limits, clock)
+            return Opened(check_pydantic(resolved, client), cost=cost_of, close=client.aclose)
         case _:
             assert_never(resolved)
 
 
-def check_pydantic(name: PydanticName) -> Model:
-    """Build the model, send nothing. Raises `ConfigError` with what is missing."""
+def _listening(stage: StageOne, rate_limits: RateLimitSink, clock: Clock) -> list[_Hook]:
+    """What every response goes through: its limits are noted, and it has an end."""
+
+    async def observe(response: httpx2.Response) -> None:
+        rate_limits.observe(response.headers, now=clock.now())
+
+    return [observe, bounded(stage.max_reply_bytes)]
+
+
+def check_pydantic(name: PydanticName, client: httpx2.AsyncClient | None = None) -> Model:
+    """Build the model, send nothing. Raises `ConfigError` with what is missing.
+
+    It speaks through `client` where its provider takes one; a few bring an SDK with a way of its own.
+    """
+
+    def provider_of(provider: str) -> Provider[Any]:
+        kind = infer_provider_class(provider)
+        if client is not None and "http_client" in inspect.signature(kind).parameters:
+            return kind(http_client=client)  # type: ignore[call-arg]  # the base class takes none
+        return infer_provider(provider)
+
     try:
         infer_provider_class(name.provider)
     except ValueError as error:
@@ -83,7 +106,7 @@ def check_pydantic(name: PydanticName) -> Model:
     except ImportError as error:
         raise _missing_extra(name) from error
     try:
-        return infer_model(name.name)
+        return infer_model(name.name, provider_factory=provider_of)
     except ImportError as error:
         raise _missing_extra(name) from error
     except exceptions.UserError as error:
@@ -103,13 +126,10 @@ def _open_endpoint(endpoint: Endpoint, stage: StageOne, *, rate_limits: RateLimi
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    async def observe(response: httpx2.Response) -> None:
-        rate_limits.observe(response.headers, now=clock.now())
-
     client = httpx2.AsyncClient(
         trust_env=not endpoint.loopback,
         timeout=httpx2.Timeout(stage.request_timeout_seconds, connect=stage.connect_timeout_seconds),
-        event_hooks={"response": [observe, bounded(stage.max_reply_bytes)]},
+        event_hooks={"response": _listening(stage, rate_limits, clock)},
     )
     provider = OpenAIProvider(base_url=endpoint.base_url, api_key=endpoint.api_key or "none", http_client=client)
     model: Model
@@ -149,7 +169,7 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def bounded(max_bytes: int) -> Callable[[httpx2.Response], Awaitable[None]]:
+def bounded(max_bytes: int) -> _Hook:
     """A hook of the HTTP client that ends a reply which never ends."""
 
     async def bind(response: httpx2.Response) -> None:

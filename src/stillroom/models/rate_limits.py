@@ -1,13 +1,15 @@
 """What the provider last said about its rate limits, kept for the guard of the next pass.
 
 The snapshot has the shape that Codex writes into its rollouts (`token_count`), so that one comparison serves both:
-`x-codex-*` headers are taken as they are; of `x-ratelimit-*` the requests are the primary window, tokens the secondary.
+`x-codex-*` headers are taken as they are; of `x-ratelimit-*` (OpenAI and those like it) and `anthropic-ratelimit-*` the
+requests are the primary window, tokens the secondary.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ import msgspec
 _MINUTE_SECONDS = 60
 _RESET = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?$")
 _MAX_HEADER_CHARS = 200
+_TELLING = ("x-ratelimit-", "x-codex-", "anthropic-ratelimit-")
 
 
 class RateLimitSink:
@@ -29,7 +32,7 @@ class RateLimitSink:
         told = {
             name: value
             for name, value in headers.items()
-            if name.startswith(("x-ratelimit-", "x-codex-")) and len(value) <= _MAX_HEADER_CHARS
+            if name.startswith(_TELLING) and len(value) <= _MAX_HEADER_CHARS
         }
         if told:
             self._headers, self._at = told, now
@@ -38,8 +41,12 @@ class RateLimitSink:
         """The limits as Codex's `rate_limits` object; None if no response told any."""
         headers, at = self._headers, self._at
         windows = {
-            "primary": _codex_window(headers, "primary") or _openai_window(headers, "requests", at),
-            "secondary": _codex_window(headers, "secondary") or _openai_window(headers, "tokens", at),
+            "primary": _codex_window(headers, "primary")
+            or _openai_window(headers, "requests", at)
+            or _anthropic_window(headers, "requests", at),
+            "secondary": _codex_window(headers, "secondary")
+            or _openai_window(headers, "tokens", at)
+            or _anthropic_window(headers, "tokens", at),
         }
         if not any(windows.values()):
             return None
@@ -59,17 +66,33 @@ def _codex_window(headers: Mapping[str, str], which: str) -> dict[str, Any] | No
 
 
 def _openai_window(headers: Mapping[str, str], what: str, at: int) -> dict[str, Any] | None:
-    limit = _number(headers.get(f"x-ratelimit-limit-{what}"))
-    remaining = _number(headers.get(f"x-ratelimit-remaining-{what}"))
     resets_in = _duration_seconds(headers.get(f"x-ratelimit-reset-{what}"))
+    return _window(
+        limit=_number(headers.get(f"x-ratelimit-limit-{what}")),
+        remaining=_number(headers.get(f"x-ratelimit-remaining-{what}")),
+        resets_at=None if resets_in is None else at + round(resets_in),
+        at=at,
+    )
+
+
+def _anthropic_window(headers: Mapping[str, str], what: str, at: int) -> dict[str, Any] | None:
+    """`…-tokens-…` tells of the token limit that is nearest to its end, of whatever kind."""
+    return _window(
+        limit=_number(headers.get(f"anthropic-ratelimit-{what}-limit")),
+        remaining=_number(headers.get(f"anthropic-ratelimit-{what}-remaining")),
+        resets_at=_moment_seconds(headers.get(f"anthropic-ratelimit-{what}-reset")),
+        at=at,
+    )
+
+
+def _window(*, limit: float | None, remaining: float | None, resets_at: int | None, at: int) -> dict[str, Any] | None:
     if limit is None or remaining is None or limit <= 0:
         return None
-    used = min(max(100.0 * (1 - remaining / limit), 0.0), 100.0)
     # Without a time of reset the window would count as open for ever; a minute is the unit of these limits.
     return {
-        "used_percent": used,
+        "used_percent": min(max(100.0 * (1 - remaining / limit), 0.0), 100.0),
         "window_minutes": 1,
-        "resets_at": at + (_MINUTE_SECONDS if resets_in is None else round(resets_in)),
+        "resets_at": at + _MINUTE_SECONDS if resets_at is None else resets_at,
     }
 
 
@@ -84,6 +107,15 @@ def _number(text: str | None) -> float | None:
 def _whole(text: str | None) -> int | None:
     value = _number(text)
     return None if value is None else int(value)
+
+
+def _moment_seconds(text: str | None) -> int | None:
+    """`2026-11-30T09:01:00Z`, of which one without an offset tells no moment."""
+    try:
+        moment = datetime.fromisoformat(text) if text else None
+        return None if moment is None or moment.tzinfo is None else int(moment.timestamp())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _duration_seconds(text: str | None) -> float | None:
