@@ -81,7 +81,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 def may_need_consent(settings: Settings, store: Store, *, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether a pass is to be asked for, as far as it can be told without reading sessions: a model is configured that
     was never called, and one costs something. Raises `ConfigError` for a model that can't be used."""
-    spent, models = store.spending(), _models(settings)
+    spent, models = store.ledger.spending(), _models(settings)
     if not any(_is_new(name, spent) for name in models):
         return False
     costs_nothing = all(price_of(name, settings, environ=environ)(_A_CALL) == 0 for name in models)
@@ -110,7 +110,7 @@ def forecast(
     Raises `ConfigError` for a model that can't be used.
     """
     threads = [standing.thread for standing in store.standings(question) if standing.state == "next"]
-    spent = store.spending()
+    spent = store.ledger.spending()
     extract, unreadable = _extraction(settings, threads, spent, on_progress, environ)
     consolidate = _consolidation(settings, store, question, threads, unreadable, spent, environ)
     phases = [extract, *([consolidate] if consolidate else [])]

@@ -160,7 +160,7 @@ async def run_pipeline(
         if options.dry_run:
             return report
         try:
-            await asyncio.to_thread(store.record_pass, report.started_at, encode_report(report).encode())
+            await asyncio.to_thread(store.ledger.record_pass, report.started_at, encode_report(report).encode())
         except StoreError as error:
             report = _stopped(report, error)
     return report
@@ -222,7 +222,7 @@ async def _pass(
             return report
         # 5. Extract, within what may be spent.
         paused = partial(paused_since, str(settings.home))  # a person may not want to wait until a backfill ends
-        allowance = Allowance(settings.memories, spent_since=store.spent_since, clock=clock, paused_since=paused)
+        allowance = Allowance(settings.memories, spent_since=store.ledger.spent_since, clock=clock, paused_since=paused)
         extracted = await run_phase1(
             settings,
             store,

@@ -31,7 +31,7 @@ def test_what_the_user_asked_for_is_kept_with_its_engine(home: Home):
     (stored,) = home.store.stage1_outputs()
     assert stored.engine == "offline"
     assert "make check" in stored.raw_memory
-    assert home.store.calls() == []
+    assert home.store.ledger.calls() == []
 
 
 def test_what_a_session_held_is_kept_when_it_is_read(home: Home):
@@ -39,10 +39,10 @@ def test_what_a_session_held_is_kept_when_it_is_read(home: Home):
     first, _, rest = path.read_bytes().partition(b"\n")
     path.write_bytes(first + b'\n{"timestamp":"t","type":"hologram","payload":{}}\nno json\n' + rest)
     home.run()
-    (total,) = home.store.read_totals()
+    (total,) = home.store.reads.totals()
     assert (total.threads, total.bad_lines) == (1, 1)
     assert total.messages > 0
-    assert [(each.kind, each.records) for each in home.store.unknown_totals()] == [("hologram", 1)]
+    assert [(each.kind, each.records) for each in home.store.reads.unknown()] == [("hologram", 1)]
     thread = home.store.thread(thread_id(0))
     assert thread is not None
     counted = count_thread(thread, stage=home.settings.stage_one)

@@ -188,7 +188,7 @@ def test_an_input_that_is_too_long_is_halved_once_in_place(home: Home):
     assert "tokens truncated…" in second.user_text
     note, _, _ = second.user_text.partition("<rollout>")
     assert "The middle is missing" in note
-    assert [call.outcome for call in home.store.calls()] == ["ok", "context_too_long"]
+    assert [call.outcome for call in home.store.ledger.calls()] == ["ok", "context_too_long"]
 
 
 def test_evidence_rows_are_sent_within_the_same_budget(home: Home):
@@ -329,7 +329,7 @@ def test_being_stopped_hands_the_claims_back_without_spending_a_retry(home: Home
         job = home.store.stage1_job(thread_id(number))
         assert job is not None
         assert (job.status, job.retry_remaining, job.last_error) == ("pending", 3, None)
-    assert {call.outcome for call in home.store.calls()} == {"cancelled"}
+    assert {call.outcome for call in home.store.ledger.calls()} == {"cancelled"}
     with LoopbackModel() as server:
         assert home.run(server).with_output == 3
 
@@ -403,7 +403,7 @@ def test_the_limits_of_the_provider_are_kept_for_the_next_pass(home: Home):
     home.add(0, size_bytes=2000)
     with LoopbackModel(headers={"x-codex-primary-used-percent": "88"}) as server:
         home.run(server)
-    kept = home.store.rate_limits("loopback")
+    kept = home.store.ledger.rate_limits("loopback")
     assert kept is not None
     assert msgspec.json.decode(kept.snapshot_json)["primary"]["used_percent"] == 88
 

@@ -141,8 +141,8 @@ def test_what_was_cut_is_counted_and_named(house: House) -> None:
         )
         file.write(b'"content":[{"type":"input_text","text":"' + b"x" * (9 * 1024 * 1024) + b'"}]}}\n')
     report = {"extract": {"outcomes": [{"outcome": "with_output", "thread_id": thread_id, "cut": True}]}}
-    house.store.record_pass(NOW, msgspec.json.encode(report))
-    house.store.record_pass(NOW - 9, b"\xff")
+    house.store.ledger.record_pass(NOW, msgspec.json.encode(report))
+    house.store.ledger.record_pass(NOW - 9, b"\xff")
     lost = house.coverage().lost
     assert (lost.bad_lines, lost.long_lines, lost.shortened) == (1, 1, (thread_id,))
     assert lost.cut_bytes > 1024 * 1024

@@ -176,7 +176,7 @@ def test_what_a_pass_at_work_holds_is_left_alone(settings: Settings, clock: Fixe
 
 def test_a_clock_that_was_set_back_shows(settings: Settings, clock: FixedClock) -> None:
     with Store.open(settings.database, clock=clock) as store:
-        store.record_pass(NOW, b"{}")
+        store.ledger.record_pass(NOW, b"{}")
     assert ("clock", "ok") in said(list(check_database(settings, clock)))
     clock.advance(seconds=-3600)
     assert ("clock", "warning") in said(list(check_database(settings, clock)))

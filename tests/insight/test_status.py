@@ -77,7 +77,7 @@ def test_threads_are_counted_by_agent_and_state_and_the_rules_that_exclude_them(
         store.fail_stage1(claim(store, settings, "broken"), reason="disk on fire", retry_delay_seconds=3600)
         claim(store, settings, "held")
         read = ThreadRead(messages=3, tokens=40, bad_lines=1, unknown={"oddity": 2}, unknown_fields={"message.mood": 1})
-        store.save_read("done", read)
+        store.reads.save("done", read)
         status = status_of(settings, store, clock)
         # The next pass takes what `status` says that it takes.
         taken = store.claim_stage1(
@@ -107,8 +107,8 @@ def test_what_was_spent_today_is_apart_from_what_was_spent_in_all(settings: Sett
     clock = FixedClock(NOW * 1000)
     with Store.open(settings.database, clock=clock) as store:
         for each in (call(NOW - 3 * DAY), call(NOW), call(NOW, cost_usd=None, outcome="unavailable")):
-            store.record_call(each)
-        store.record_call(call(NOW - DAY, phase="consolidate"))
+            store.ledger.record_call(each)
+        store.ledger.record_call(call(NOW - DAY, phase="consolidate"))
         status = status_of(settings, store, clock)
     (today,) = status.spent_today
     assert (today.calls, today.failed_calls, today.unpriced_calls, today.cost_usd) == (2, 1, 1, 0.5)
@@ -132,9 +132,9 @@ def test_what_keeps_the_next_pass_from_its_work_is_told_in_its_order(settings: S
             "stillroom run --dry-run",
         )
         for model in ("p:m", "p:n"):
-            store.record_call(msgspec.structs.replace(call(NOW), model=model))
+            store.ledger.record_call(msgspec.structs.replace(call(NOW), model=model))
         limits = {"primary": {"used_percent": 90.0, "window_minutes": 300, "resets_at": NOW + 60}}
-        store.save_rate_limits("p", json.dumps(limits).encode(), NOW)
+        store.ledger.save_rate_limits("p", json.dumps(limits).encode(), NOW)
         assert [each.kind for each in status_of(capped, store, clock).obstacles] == ["day_cap", "quota"]
         pause(str(settings.home), "2026-11-30T08:00:00Z")
         off = msgspec.structs.replace(settings, memories=Memories(enabled=False))
@@ -151,7 +151,7 @@ def test_passes_are_told_as_they_ended_also_those_of_which_nothing_can_be_read(s
     )
     with Store.open(settings.database, clock=clock) as store:
         for number, report in enumerate(reversed(reports)):
-            store.record_pass(NOW + number, report)
+            store.ledger.record_pass(NOW + number, report)
         passes = status_of(settings, store, clock).passes
     assert passes[1].consolidation_status == "skipped_no_input"
     assert [(each.skipped, each.with_output, each.consolidation, each.reason) for each in passes] == [

@@ -113,7 +113,7 @@ class House:
         call = ModelCall(
             at=at, phase=phase, model="test:large", outcome="ok", usage=Usage(), thread_id=thread_id, cost_usd=cost
         )
-        self.store.record_call(call)
+        self.store.ledger.record_call(call)
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_a_session_that_is_gone_leaves_what_was_extracted(house: House) -> None:
 def test_citations_since_the_line_was_written_are_counted_for_its_sessions(house: House) -> None:
     for at in (NOW, NOW + 100, NOW + 200):
         use = Use(kind="citation", digest=str(at).encode(), nth=1, at=at, used=(house.thread_id,))
-        house.store.record_uses("later", [use])
+        house.store.uses.record("later", [use])
     why = house.one(house.line(LINE))
     assert (why.cited, why.last_cited) == (2, NOW + 200)
 

@@ -23,7 +23,7 @@ ASK = StructuredRequest(system="s", user="u", schema={}, schema_name="m", effort
 
 def capped_at(run: int, *, day: int = 10**9, store: Store | None = None) -> Allowance:
     memories = Memories(max_weighted_tokens_per_run=run, max_weighted_tokens_per_day=day)
-    spent_since = store.spent_since if store else lambda since: Usage()
+    spent_since = store.ledger.spent_since if store else lambda since: Usage()
     return Allowance(memories, spent_since=spent_since, clock=FixedClock(NOON * 1000))
 
 
@@ -103,10 +103,12 @@ def test_a_failed_call_is_charged_and_stops_the_next_try() -> None:
 )
 def test_counts_that_mean_nothing_hide_no_other_call(tmp_path: Path, usage: Usage) -> None:
     with Store.open(tmp_path / "state.sqlite3", clock=FixedClock(NOON * 1000)) as store:
-        store.record_call(call(Usage(input_tokens=100)))
+        store.ledger.record_call(call(Usage(input_tokens=100)))
         allowance = capped_at(10**9, day=100, store=store)
         clock = FixedClock(NOON * 1000)
-        recorder = Recorder(ledger=store, clock=clock, model="l:m", phase="extract", redact=str, allowance=allowance)
+        recorder = Recorder(
+            ledger=store.ledger, clock=clock, model="l:m", phase="extract", redact=str, allowance=allowance
+        )
         attempt = Failed(error=ContextTooLong(), usage=usage)
         asyncio.run(recorder.ended(attempt, started=0, thread_id=None))
         with pytest.raises(SpendingCapped, match="per_day"):
@@ -116,10 +118,10 @@ def test_counts_that_mean_nothing_hide_no_other_call(tmp_path: Path, usage: Usag
 def test_the_day_is_everybodys_and_ends_at_midnight(tmp_path: Path) -> None:
     database, clock = tmp_path / "state.sqlite3", FixedClock(NOON * 1000)
     with Store.open(database, clock=clock) as store, Store.open(database, clock=clock) as other:
-        other.record_call(call(Usage(input_tokens=60, cached_input_tokens=20, output_tokens=60)))
-        other.record_call(call(Usage(input_tokens=500), at=NOON - 43_201))
+        other.ledger.record_call(call(Usage(input_tokens=60, cached_input_tokens=20, output_tokens=60)))
+        other.ledger.record_call(call(Usage(input_tokens=500), at=NOON - 43_201))
         memories = Memories(max_weighted_tokens_per_day=100)
-        allowance = Allowance(memories, spent_since=store.spent_since, clock=clock)
+        allowance = Allowance(memories, spent_since=store.ledger.spent_since, clock=clock)
         with pytest.raises(SpendingCapped, match=r"today's passes have used 100 .* is 100"):
             allowance.check()
         assert allowance.report().reached == "day"

@@ -186,7 +186,7 @@ def test_a_folder_that_is_not_ours_is_refused_and_left_alone(
     assert report.threads is not None
     assert files(target) == before
     with Store.open(house.settings.database, clock=house.clock) as store:
-        assert b'"stopped"' in store.last_passes()[0].report_json
+        assert b'"stopped"' in store.ledger.last_passes()[0].report_json
 
 
 @pytest.mark.slow

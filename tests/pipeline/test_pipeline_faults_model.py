@@ -100,7 +100,7 @@ def check_phase_1(house: FaultyHouse, report: PipelineReport, pattern: str) -> s
     assert house.handbook.read_text(encoding="utf-8").count(MINE) == 1
     with Store.open(house.settings.database, clock=house.clock) as store:
         job = store.stage1_job(outcome.thread_id)
-        calls = store.calls()
+        calls = store.ledger.calls()
     assert job is not None
     assert (job.status, job.last_error) == ("error", outcome.reason)
     assert calls
@@ -134,7 +134,7 @@ def test_each_bad_answer_in_phase_1_fails_its_own_thread_with_the_reason(house: 
             job = store.stage1_job(thread_id)
             assert job is not None
             assert (job.status, job.last_error) == ("error", reason)
-            assert len(store.calls(thread_id=thread_id)) == 1, name
+            assert len(store.ledger.calls(thread_id=thread_id)) == 1, name
     assert consolidated(report).inputs == 1
     assert MINE in house.handbook.read_text(encoding="utf-8")
 
@@ -162,7 +162,7 @@ def test_a_bad_answer_in_phase_2_leaves_the_folder_as_it_was(house: FaultyHouse,
     assert house.handbook.read_text(encoding="utf-8") == MINE
     assert not (house.root / "memory_summary.md").exists()
     with Store.open(house.settings.database, clock=house.clock) as store:
-        assert [call.phase for call in store.calls()].count("consolidate") >= 1
+        assert [call.phase for call in store.ledger.calls()].count("consolidate") >= 1
 
 
 @pytest.mark.slow

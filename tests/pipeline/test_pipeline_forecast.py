@@ -57,7 +57,7 @@ async def test_a_dry_run_says_what_a_pass_then_sends_and_leaves_no_trace(tmp_pat
         done = await run(settings)
         sent = sum(len(request.body) for request in server.requests)
         with Store.open(settings.database, clock=FixedClock(DAY_AFTER)) as store:
-            assert {call.cost_usd for call in store.calls()} == {0.0}  # as was said
+            assert {call.cost_usd for call in store.ledger.calls()} == {0.0}  # as was said
     expected = forecast_of(report)
     assert (expected.threads, expected.unreadable, expected.cost_usd) == (6, 0, 0.0)  # a server on this machine
     assert expected.consolidate is not None

@@ -144,7 +144,7 @@ async def test_what_a_failed_agent_spent_is_reported(settings: Settings, metrics
     assert isinstance(report.consolidate, Failed), report.consolidate
     assert report.consolidate.usage is not None
     with Store.open(settings.database, clock=FixedClock(DAY_AFTER)) as store:
-        calls = [call for call in store.calls() if call.phase == "consolidate"]
+        calls = [call for call in store.ledger.calls() if call.phase == "consolidate"]
     assert report.consolidate.usage.output_tokens == sum(call.usage.output_tokens for call in calls)
 
 

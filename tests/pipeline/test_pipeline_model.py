@@ -128,7 +128,7 @@ async def test_a_model_extracts_and_an_agent_consolidates(tmp_path: Path, codex_
     assert names == {"list", "read", "search", "write", "apply_patch", "shell"}
     assert script.agent_requests[0].json["reasoning"]["effort"] == "medium"
     with Store.open(settings.database, clock=clock) as store:
-        calls = store.calls(limit=100)
+        calls = store.ledger.calls(limit=100)
     assert [call.phase for call in calls].count("extract") == 6
     assert [call.phase for call in calls].count("consolidate") == 2
     assert all(call.outcome == "ok" and call.usage.input_tokens for call in calls)

@@ -207,7 +207,7 @@ async def test_the_report_is_json(settings: Settings, clock: FixedClock) -> None
     report = json.loads(encode_report(await backfill(settings, clock)))
     assert report["consolidate"]["outcome"] == "consolidated"
     with Store.open(settings.database, clock=clock) as store:
-        assert json.loads(store.last_passes()[0].report_json) == report
+        assert json.loads(store.ledger.last_passes()[0].report_json) == report
 
 
 @pytest.mark.anyio

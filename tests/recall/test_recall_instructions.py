@@ -75,7 +75,7 @@ class House:
 
     def rows(self) -> list[Folder]:
         with self.store() as store:
-            return store.folders(limit=100)
+            return store.folders.newest(limit=100)
 
     def fast(self, cwd: Path) -> Instructions | Nothing | Stale:
         return fast_instructions(str(self.settings.home), None, str(cwd))

@@ -36,7 +36,7 @@ def db() -> Iterator[sqlite3.Connection]:
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.row_factory = sqlite3.Row
     create_schema(db, version=len(MIGRATIONS))
-    threads.save(db, [(thread(name), STAMP) for name in NAMES], retries=3, now=NOW)
+    threads.save(db, [(thread(name), STAMP) for name in NAMES], now=NOW)
     jobs = "INSERT INTO jobs (kind, job_key, status, retry_remaining) VALUES (?, ?, 'done', 3)"
     db.executemany(jobs, [(STAGE1, name) for name in NAMES])
     yield db

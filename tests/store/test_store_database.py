@@ -203,11 +203,11 @@ def test_a_full_disk_is_an_error_that_says_so_and_loses_nothing() -> None:
         "    kept = 0\n"
         "    try:\n"
         "        while True:\n"
-        "            store.record_pass(kept, b'x' * 50_000)\n"
+        "            store.ledger.record_pass(kept, b'x' * 50_000)\n"
         "            kept += 1\n"
         "    except StoreUnavailable as error:\n"
         "        print('no space' in str(error) or str(error), error.hint)\n"
-        "    print(kept > 3 and [p.at for p in store.last_passes(1000)] == list(range(kept - 1, -1, -1)))\n"
+        "    print(kept > 3 and [p.at for p in store.ledger.last_passes(1000)] == list(range(kept - 1, -1, -1)))\n"
     )
     printed = run_confined(["--size", "2000000", "--tmpfs", "/mnt"], script)
     assert printed == "True free some disk space, then try again\nTrue\n"

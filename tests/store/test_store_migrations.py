@@ -55,13 +55,13 @@ def test_a_version_1_database_is_upgraded_with_its_rows(tmp_path: Path, clock: F
             )
             assert [t.title for t in store.threads()] == ["t"]
             assert store.file_stamps("codex") == {"/r": FileStamp(size=10, mtime_ns=20, offset=5)}
-            assert [(folder.cwd, folder.checkout) for folder in store.folders(limit=5)] == [("/w", None)]
+            assert [(folder.cwd, folder.checkout) for folder in store.folders.newest(limit=5)] == [("/w", None)]
             job = store.stage1_job("old")
             assert job is not None and job.last_success_watermark == NOW - DAY
     with Store.open(path, clock=clock) as store:
-        ((found, stamp),) = store.unsearched_threads()
+        ((found, stamp),) = store.uses.unsearched()
         use = Use(kind="citation", digest=b"d", nth=1, at=NOW, used=("old",))
-        assert [done.counted for done in store.record_uses(found.thread_id, [use], stamp=stamp)] == [("old",)]
+        assert [done.counted for done in store.uses.record(found.thread_id, [use], stamp=stamp)] == [("old",)]
         assert store.stage1_outputs()[0].usage_count == 4
         extract(store, "new")
         assert selected_ids(store) == ["old", "new"]

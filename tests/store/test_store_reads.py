@@ -21,8 +21,8 @@ def standing(store: Store, clock: FixedClock) -> Standing:
 def test_what_a_file_held_is_shown_as_it_was_when_it_was_last_read(store: Store, clock: FixedClock) -> None:
     save(store, thread("a"))
     assert (standing(store, clock).messages, standing(store, clock).tokens) == (None, None)
-    store.save_read("a", msgspec.structs.replace(READ, messages=1))
-    store.save_read("a", READ)
+    store.reads.save("a", msgspec.structs.replace(READ, messages=1))
+    store.reads.save("a", READ)
     found = standing(store, clock)
     assert (found.messages, found.tokens, found.grown) == (3, 40, False)
     store.save_threads([(thread("a"), msgspec.structs.replace(STAMP, size=STAMP.size + 1))])
@@ -33,34 +33,34 @@ def test_what_a_file_held_is_shown_as_it_was_when_it_was_last_read(store: Store,
 def test_what_no_reader_knows_is_added_up_by_agent_kind_and_version(store: Store) -> None:
     save(store, *(msgspec.structs.replace(thread(name), cli_version=version) for name, version in VERSIONS))
     for name, _ in VERSIONS:
-        store.save_read(name, READ)
-    store.save_read("c", msgspec.structs.replace(READ, unknown={}))
-    store.save_read("nobody", READ)  # deleted meanwhile
-    totals = {(each.kind, each.version): (each.records, each.threads) for each in store.unknown_totals()}
+        store.reads.save(name, READ)
+    store.reads.save("c", msgspec.structs.replace(READ, unknown={}))
+    store.reads.save("nobody", READ)  # deleted meanwhile
+    totals = {(each.kind, each.version): (each.records, each.threads) for each in store.reads.unknown()}
     assert totals == {
         ("telemetry", "1.0"): (4, 2),
         ("é\udce9", "1.0"): (2, 2),
         ("telemetry", None): (2, 1),
         ("é\udce9", None): (1, 1),
     }
-    assert UnknownTotal(agent="codex", kind="telemetry", version="1.0", records=4, threads=2) in store.unknown_totals()
-    assert store.read_totals() == [
+    assert UnknownTotal(agent="codex", kind="telemetry", version="1.0", records=4, threads=2) in store.reads.unknown()
+    assert store.reads.totals() == [
         ReadTotal(agent="codex", threads=4, messages=12, tokens=160, bad_lines=4, long_lines=8, cut_bytes=200)
     ]
     store.delete_thread("a")
-    assert sum(each.records for each in store.unknown_totals()) == 6
+    assert sum(each.records for each in store.reads.unknown()) == 6
 
 
 def test_fields_that_no_reader_knows_are_added_up_beside_the_kinds(store: Store) -> None:
     save(store, *(msgspec.structs.replace(thread(name), cli_version=version) for name, version in VERSIONS))
     for name, _ in VERSIONS:
-        store.save_read(name, msgspec.structs.replace(READ, unknown_fields={"user.mood": 2}))
-    store.save_read("d", msgspec.structs.replace(READ, unknown_fields={"user.é": 1}))  # read again
-    assert store.unknown_fields() == [
+        store.reads.save(name, msgspec.structs.replace(READ, unknown_fields={"user.mood": 2}))
+    store.reads.save("d", msgspec.structs.replace(READ, unknown_fields={"user.é": 1}))  # read again
+    assert store.reads.unknown_fields() == [
         UnknownField(agent="codex", field="user.mood", version="1.0", records=6, threads=3),
         UnknownField(agent="codex", field="user.é", version=None, records=1, threads=1),
     ]
-    assert all(each.kind in ("telemetry", "é\udce9") for each in store.unknown_totals())
+    assert all(each.kind in ("telemetry", "é\udce9") for each in store.reads.unknown())
 
 
 VERSIONS = (("a", "1.0"), ("b", "1.0"), ("c", "1.0"), ("d", None))

@@ -89,7 +89,7 @@ def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
     if luck.random() < 0.2:
         store.reopen_offline()
     if luck.random() < 0.2:
-        store.switch_off(["/repo/deep", "/repository"])
+        store.folders.switch_off(["/repo/deep", "/repository"])
     if luck.random() < 0.2:
         store.forget_missing("codex", [known.rollout_path for known in store.threads() if luck.random() < 0.7])
     clock.advance(seconds=luck.choice([0, 1, HOUR, HOUR + 1, -HOUR, -3 * HOUR, 2 * DAY]))
@@ -213,7 +213,7 @@ def test_each_rule_decides_about_a_thread_that_it_alone_refuses(store: Store, cl
     paused = decided(store, clock, paused_since="a while ago")
     assert {name for name, (_, rule) in paused.items() if rule == "paused"} == {"first", "me", "second"}
     assert (paused["first"][0], paused["done"]) == ("waiting", ("extracted", "watermark"))
-    assert store.switch_off(["/repo"])
+    assert store.folders.switch_off(["/repo"])
     assert decided(store, clock)["first"] == ("excluded", "project")
     assert decided(store, clock, memories=Memories(enabled=False))["first"] == ("excluded", "enabled")
     assert [rule.name for rule in EXTRACTION] == list(get_args(ExtractionRule))
@@ -290,9 +290,9 @@ def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: S
     store.set_memory_mode("t", "disabled")
     assert deciding() == "remembered"
     store.set_memory_mode("t", "enabled")
-    store.switch_off(["/repo"])
+    store.folders.switch_off(["/repo"])
     assert deciding() == "remembered"
-    store.switch_off([])
+    store.folders.switch_off([])
     few = Memories(max_raw_memories_for_consolidation=1)
     extract(store, "newer", at=NOW - DAY + 2)
     assert (deciding(memories=few), deciding()) == ("rank", None)
@@ -303,7 +303,7 @@ def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: S
     store.record_usage(["t"])
     consolidate(store, clock)
     assert store.undo([]) == 1
-    assert (deciding(), store.worth(since=0).undone) == ("undone", 1)
+    assert (deciding(), store.uses.worth(since=0).undone) == ("undone", 1)
     store.redo()
     assert deciding() is None
 

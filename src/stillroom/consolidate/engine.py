@@ -101,7 +101,7 @@ class AgentConsolidator:
             open_agent_model,
             self.engine,
             self._settings,
-            ledger=self._store,
+            ledger=self._store.ledger,
             clock=self._clock,
             redact=lambda text: redact(text, style=memories.redaction),
             rate_limits=limits,
@@ -124,7 +124,7 @@ class AgentConsolidator:
         finally:
             if (snapshot := limits.snapshot_json()) is not None:  # for the guard of the next pass
                 provider = self.engine.partition(":")[0]
-                await asyncio.to_thread(self._store.save_rate_limits, provider, snapshot, self._clock.now())
+                await asyncio.to_thread(self._store.ledger.save_rate_limits, provider, snapshot, self._clock.now())
         self.usage = report.usage
         if not isinstance(report.outcome, AgentCompleted):
             raise ConsolidatorStopped(report.outcome.reason)

@@ -22,5 +22,5 @@ def count_threads(
             read = count_thread(thread, stage=settings.stage_one)
         except RolloutError:
             continue
-        store.save_read(thread.thread_id, read)
+        store.reads.save(thread.thread_id, read)
     on_progress(Progress(stage="count", done=len(threads), total=len(threads)))

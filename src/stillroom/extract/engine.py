@@ -99,7 +99,7 @@ def open_engine(settings: Settings, store: Store, clock: Clock, *, allowance: Al
         return RulesEngine(settings, redact=redact, forgotten=store.is_forgotten_exchange())
     limits = RateLimitSink()
     model = open_structured(
-        name, settings, ledger=store, clock=clock, redact=redact, rate_limits=limits, allowance=allowance
+        name, settings, ledger=store.ledger, clock=clock, redact=redact, rate_limits=limits, allowance=allowance
     )
     return ModelEngine(settings, model, redact=redact, store=store, clock=clock, rate_limits=limits)
 
@@ -199,7 +199,7 @@ class ModelEngine:
         await self._model.aclose()
         if (snapshot := self._rate_limits.snapshot_json()) is not None:
             provider = self.name.partition(":")[0]
-            await asyncio.to_thread(self._store.save_rate_limits, provider, snapshot, self._clock.now())
+            await asyncio.to_thread(self._store.ledger.save_rate_limits, provider, snapshot, self._clock.now())
 
     def _token_limit(self) -> int:
         return rollout_token_limit(self._model.context_window, self._stage)

@@ -52,5 +52,5 @@ def _known_limits(store: Store, models: Sequence[str]) -> Iterator[tuple[str, Ra
     newest = [Path(thread.rollout_path) for thread in store.threads(limit=NEWEST_THREADS, agent=codex.AGENT)]
     yield "Codex's newest session", newest_snapshot(newest)
     for provider in dict.fromkeys(model.partition(":")[0] for model in models):
-        if (saved := store.rate_limits(provider)) is not None:
+        if (saved := store.ledger.rate_limits(provider)) is not None:
             yield f"the last answer of `{provider}`", parse_rate_limits(saved.snapshot_json, at=saved.at)

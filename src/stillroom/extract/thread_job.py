@@ -75,7 +75,7 @@ async def _extract(
         outcome = await asyncio.to_thread(_finish, claim, found, read, store, engine)
     except (ModelError, SpendingCapped):
         if read is not None:  # true whatever became of the request
-            await asyncio.to_thread(store.save_read, claim.thread_id, read)
+            await asyncio.to_thread(store.reads.save, claim.thread_id, read)
         raise
     leases.done(claim)
     return outcome
@@ -96,7 +96,7 @@ def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> O
     recorded = session.memory_mode
     if recorded is None or recorded == thread.memory_mode or _learn_mode(store, thread, recorded):
         return session
-    store.save_read(thread_id, thread_read(session.read, session.unknown))
+    store.reads.save(thread_id, thread_read(session.read, session.unknown))
     outside = "it took in words of the web or of an MCP server (`memories.disable_on_external_context`)"
     reason = outside if recorded == "polluted" else "the session says that it must not be remembered"
     return Skipped(thread_id=thread_id, reason=reason)

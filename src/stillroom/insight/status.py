@@ -139,7 +139,7 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
     question = Question(
         memories=settings.memories, stage=settings.stage_one, now_ms=clock.now_ms(), paused_since=paused
     )
-    survey, spent = store.survey(question), store.spending()
+    survey, spent = store.survey(question), store.ledger.spending()
     return Status(
         at=now,
         home=str(settings.home),
@@ -157,16 +157,16 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         waiting_until=survey.waiting_until,
         obstacles=obstacles(settings, store, clock, paused_since=paused, spent=spent),
         consolidation=_consolidation(store.consolidation_job(), settings, now),
-        passes=tuple(_pass(record) for record in store.last_passes(PASSES_SHOWN)),
+        passes=tuple(_pass(record) for record in store.ledger.last_passes(PASSES_SHOWN)),
         folder=measure(settings.root),
-        worth=store.worth(since=now - _WORTH_DAYS * _DAY_SECONDS),
+        worth=store.uses.worth(since=now - _WORTH_DAYS * _DAY_SECONDS),
         facts=read_facts(settings.home),
         told=told_sessions(settings.home, limit=SESSIONS_SHOWN),
-        spent_today=_spent(store.spending(since=now - now % _DAY_SECONDS)),
+        spent_today=_spent(store.ledger.spending(since=now - now % _DAY_SECONDS)),
         spent=_spent(spent),
-        reads=tuple(store.read_totals()),
-        unknown=tuple(store.unknown_totals()),
-        unknown_fields=tuple(store.unknown_fields()),
+        reads=tuple(store.reads.totals()),
+        unknown=tuple(store.reads.unknown()),
+        unknown_fields=tuple(store.reads.unknown_fields()),
     )
 
 

@@ -1,6 +1,6 @@
 """The only door to language models: a name in, a model out whose every request is a row of the spending table.
 
-    model = open_structured("openai-responses:gpt-6-luna", settings, ledger=store, clock=clock, redact=redact)
+    model = open_structured("openai-responses:gpt-6-luna", settings, ledger=store.ledger, clock=clock, redact=redact)
     reply = await model.complete(request)
 
 Names are `provider:model`. `openai`, `openai-responses`, `openai-chat` and the providers of `config.toml` are spoken to

@@ -29,11 +29,13 @@ from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import to_sql, values
 
 _DAY_SECONDS = 24 * 3600
+#: Of a job that is new, or that went well.
+_RETRIES = StageTwo().retries
 
 
-def enqueue(db: sqlite3.Connection, watermark: int, *, retries: int) -> None:
+def enqueue(db: sqlite3.Connection, watermark: int) -> None:
     """Say that there is something to consolidate. The job's watermark grows each time, whatever is given."""
-    execute(db, "enqueue_consolidation", watermark=watermark, retries=retries)
+    execute(db, "enqueue_consolidation", watermark=watermark, retries=_RETRIES)
 
 
 def claim(
@@ -83,11 +85,9 @@ def owns(db: sqlite3.Connection, token: str, *, now: int) -> bool:
     return job is not None and job.ownership_token == token and leases.is_leased(job, now=now)
 
 
-def succeed(
-    db: sqlite3.Connection, token: str, *, watermark: int, selected: Iterable[Stage1Output], retries: int, now: int
-) -> bool:
+def succeed(db: sqlite3.Connection, token: str, *, watermark: int, selected: Iterable[Stage1Output], now: int) -> bool:
     """The folder now holds `selected`: remember exactly these versions as the previous selection."""
-    cursor = execute(db, "finish_consolidation_job", token=token, watermark=watermark, retries=retries, now=now)
+    cursor = execute(db, "finish_consolidation_job", token=token, watermark=watermark, retries=_RETRIES, now=now)
     if cursor.rowcount != 1:
         return False
     execute(db, "clear_selection")
@@ -113,9 +113,9 @@ def fail(
     )
 
 
-def retry_failed(db: sqlite3.Connection, *, retries: int, now: int) -> bool:
+def retry_failed(db: sqlite3.Connection, *, now: int) -> bool:
     """Lift the pause after a failure; False: the last time did not fail."""
-    return execute(db, "retry_failed_jobs", kind=CONSOLIDATION, retries=retries, now=now).rowcount > 0
+    return execute(db, "retry_failed_jobs", kind=CONSOLIDATION, retries=_RETRIES, now=now).rowcount > 0
 
 
 def release(db: sqlite3.Connection, token: str) -> bool:
@@ -135,6 +135,11 @@ def select(db: sqlite3.Connection, *, limit: int, max_unused_days: int, now: int
     return Selection(
         selected=tuple(selected), on_disk=tuple(sorted(selected + leaving, key=lambda output: output.thread_id))
     )
+
+
+def selected_refused(db: sqlite3.Connection) -> set[str]:
+    """The threads that the last successful consolidation drew on, and that may not be remembered any more."""
+    return {row["thread_id"] for row in execute(db, "list_selected_refused")}
 
 
 def is_selected(db: sqlite3.Connection, thread_id: str) -> bool:

@@ -132,7 +132,6 @@ def forget(
     change: Change,
     may_change: Callable[[str], bool],
     *,
-    retries: int,
     now: int,
 ) -> None:
     """Remove all that is kept of the threads, have `change` clear every text of others, and leave the hashes.
@@ -151,7 +150,7 @@ def forget(
             execute(db, query, thread_id=key, name=name)
     execute(db, "drop_unused_folders")
     rewrite_texts(db, change, may_change)
-    enqueue(db, now, retries=retries)
+    enqueue(db, now)
 
 
 def rewrite_texts(

@@ -1,15 +1,43 @@
 """What sessions' files held when they were read as a whole.
 
-All functions run inside a transaction of the caller.
+Each method of `Reads` is one transaction; `save` runs inside one of the caller.
 """
 
 from __future__ import annotations
 
 import sqlite3
 
+from stillroom.store.database import Database
 from stillroom.store.records import ReadTotal, ThreadRead, UnknownField, UnknownTotal
 from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import to_sql, values
+
+
+class Reads:
+    """What was read of every thread, summed up by agent."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def save(self, thread_id: str, read: ThreadRead) -> None:
+        """Keep what the thread's file held when it was read as a whole."""
+        with self._database.write() as db:
+            save(db, thread_id, read)
+
+    def totals(self) -> list[ReadTotal]:
+        """What was read, by agent: also what could not be understood, and what was cut."""
+        with self._database.read() as db:
+            return [ReadTotal(**values(row)) for row in execute(db, "total_reads")]
+
+    def unknown(self) -> list[UnknownTotal]:
+        """What no reader knows, by agent, kind and the client's version."""
+        with self._database.read() as db:
+            return [UnknownTotal(**values(row)) for row in execute(db, "total_unknown")]
+
+    def unknown_fields(self) -> list[UnknownField]:
+        """The same of the fields of records, in a sample of each session's."""
+        with self._database.read() as db:
+            return [UnknownField(**values(row)) for row in execute(db, "total_unknown_fields")]
 
 
 def save(db: sqlite3.Connection, thread_id: str, read: ThreadRead) -> None:
@@ -31,15 +59,3 @@ def save(db: sqlite3.Connection, thread_id: str, read: ThreadRead) -> None:
     execute(db, "clear_unknown_fields", thread_id=key)
     rows = [{"thread_id": key, "field": name, "records": records} for name, records in read.unknown_fields.items()]
     db.executemany(QUERIES["save_unknown_field"], rows)
-
-
-def totals(db: sqlite3.Connection) -> list[ReadTotal]:
-    return [ReadTotal(**values(row)) for row in execute(db, "total_reads")]
-
-
-def unknown(db: sqlite3.Connection) -> list[UnknownTotal]:
-    return [UnknownTotal(**values(row)) for row in execute(db, "total_unknown")]
-
-
-def unknown_fields(db: sqlite3.Connection) -> list[UnknownField]:
-    return [UnknownField(**values(row)) for row in execute(db, "total_unknown_fields")]

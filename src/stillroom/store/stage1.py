@@ -244,7 +244,6 @@ def finish(
     engine: str,
     prompt: str | None,
     reason: str | None,
-    retries: int,
     now: int,
 ) -> bool:
     """Store the draft, or drop the old output if there is nothing durable, and have the change consolidated."""
@@ -271,7 +270,7 @@ def finish(
             now=now,
         )
     if changed:
-        enqueue(db, claim.source_updated_at, retries=retries)
+        enqueue(db, claim.source_updated_at)
     return True
 
 

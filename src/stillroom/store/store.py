@@ -1,7 +1,6 @@
 """The door to the state database: every method is one transaction, at the time that the clock shows.
 
-Any thread may call it, and any number of processes may have the same file open. What a method does stands in the
-module that it calls: `threads`, `stage1`, `usage`, `consolidation`, `ledger`.
+Any thread may call it, and any number of processes may have the same file open.
 """
 
 from __future__ import annotations
@@ -17,43 +16,33 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, DatabaseLimits, Memories, StageOne, StageTwo
-from stillroom.spending import ModelCall, Usage
 from stillroom.store import (
     consolidation,
     contents,
     copies,
-    folders,
     forgetting,
     leases,
-    ledger,
     quarantine,
     reads,
     stage1,
     standings,
-    switching,
     threads,
     undoing,
-    usage,
 )
 from stillroom.store.database import Database, copy_database
+from stillroom.store.folders import Folders
 from stillroom.store.forgetting import KeptOutput
 from stillroom.store.leases import HeldJob
+from stillroom.store.ledger import Ledger
+from stillroom.store.reads import Reads
 from stillroom.store.records import (
-    Checkout,
     ConsolidationClaimOutcome,
-    Folder,
     Job,
     Learnt,
     OutputStamp,
-    PassRecord,
     Place,
-    RateLimitSnapshot,
     RawMemory,
-    ReadTotal,
-    RecordedUse,
     Selection,
-    SpendingTotal,
-    Spent,
     Stage1Claim,
     Stage1ClaimOutcome,
     Stage1Draft,
@@ -62,17 +51,13 @@ from stillroom.store.records import (
     ThreadRead,
     ThreadsLeft,
     Told,
-    UnknownField,
-    UnknownTotal,
-    Use,
-    Worth,
 )
 from stillroom.store.rules import Question
+from stillroom.store.sql import execute
 from stillroom.store.standings import Explanation, Standing, Survey
 from stillroom.store.texts import to_sql
+from stillroom.store.uses import Uses
 from stillroom.thread import FileStamp, MemoryMode, Thread
-
-_RETRIES = StageTwo().retries
 
 
 def _random_token() -> str:
@@ -80,7 +65,10 @@ def _random_token() -> str:
 
 
 class Store:
-    """Threads, stage-1 outputs, jobs with leases, selection, usage, spending. Open it with `Store.open`."""
+    """The state database. Open it with `Store.open`.
+
+    Its parts are named by what they keep: `store.ledger.calls()`, `store.folders.newest(limit=9)`.
+    """
 
     def __init__(
         self, database: Database, *, clock: Clock, new_token: Callable[[], str], limits: DatabaseLimits
@@ -89,8 +77,10 @@ class Store:
         self._clock = clock
         self._new_token = new_token
         self._limits = limits
-        #: Looked at and changed inside of a transaction only, and there is one at a time.
-        self._spent = Spent()
+        self.folders = Folders(database, clock=clock)
+        self.reads = Reads(database)
+        self.uses = Uses(database)
+        self.ledger = Ledger(database, clock=clock, passes_kept=limits.passes_kept)
 
     @classmethod
     def open(
@@ -145,7 +135,7 @@ class Store:
         for start in range(0, len(found), self._limits.threads_per_transaction):
             with self._database.write() as db:
                 batch = found[start : start + self._limits.threads_per_transaction]
-                forgotten += threads.save(db, batch, retries=_RETRIES, now=self._clock.now())
+                forgotten += threads.save(db, batch, now=self._clock.now())
         return forgotten
 
     def places(self, thread_ids: Iterable[str]) -> dict[str, Place]:
@@ -183,30 +173,20 @@ class Store:
     def set_memory_mode(self, thread_id: str, mode: MemoryMode) -> bool:
         """Say whether a thread may be remembered; a later scan does not undo it. Returns whether the mode changed."""
         with self._database.write() as db:
-            return threads.set_mode(db, thread_id, mode, retries=_RETRIES, now=self._clock.now())
+            return threads.set_mode(db, thread_id, mode, now=self._clock.now())
 
     def forget_thread(self, thread_id: str) -> None:
         """Remove the thread's output and never extract it again, even if its rollout stays."""
         with self._database.write() as db:
-            threads.set_mode(db, thread_id, "disabled", retries=_RETRIES, now=self._clock.now())
-            threads.forget(db, thread_id, retries=_RETRIES, now=self._clock.now())
+            threads.set_mode(db, thread_id, "disabled", now=self._clock.now())
+            threads.forget(db, thread_id, now=self._clock.now())
         self._database.erase_journal()
 
     def delete_thread(self, thread_id: str) -> None:
         """Remove the thread with its output. A scan that finds its rollout again starts from nothing."""
         with self._database.write() as db:
-            threads.delete(db, thread_id, retries=_RETRIES, now=self._clock.now())
+            threads.delete(db, thread_id, now=self._clock.now())
         self._database.erase_journal()
-
-    def folders(self, *, limit: int) -> list[Folder]:
-        """Every folder in which a thread ran, the newest first, with what is known of its project."""
-        with self._database.read() as db:
-            return folders.newest(db, limit=limit)
-
-    def save_folders(self, found: Sequence[tuple[str, Checkout]]) -> None:
-        """Keep what these folders are. Those that are not named stay as they are known."""
-        with self._database.write() as db:
-            folders.save(db, found)
 
     # Forgetting
 
@@ -222,7 +202,7 @@ class Store:
         """Remove all that is kept of these threads, put every text of others through `change`, and leave hashes, by
         which they are known and refused if they come again. Of which texts `may_change` is asked for many at once."""
         with self._database.write() as db:
-            forgetting.forget(db, forgotten, change, may_change, retries=_RETRIES, now=self._clock.now())
+            forgetting.forget(db, forgotten, change, may_change, now=self._clock.now())
 
     def is_forgotten(self, thread_id: str) -> bool:
         """Whether a person had this thread forgotten."""
@@ -275,45 +255,8 @@ class Store:
         with self._database.write() as db:
             changed = undoing.redo(db)
             if changed:
-                consolidation.enqueue(db, self._clock.now(), retries=_RETRIES)
+                consolidation.enqueue(db, self._clock.now())
             return changed
-
-    # Switching off
-
-    def has_switched_off(self) -> bool:
-        """Whether a thread is of a project whose memory is switched off."""
-        with self._database.read() as db:
-            return bool(switching.switched_off(db))
-
-    def switch_off(self, folders: Collection[str]) -> int:
-        """Exactly the threads of these folders are switched off from now on; returns how many changed."""
-        with self._database.write() as db:
-            return switching.switch_off(db, folders, retries=_RETRIES, now=self._clock.now())
-
-    def count_folders(self, folders: Collection[str]) -> tuple[int, int]:
-        """How many threads ran in these folders, and how many of them the memory folder rests on."""
-        with self._database.read() as db:
-            return switching.count(db, folders)
-
-    def save_read(self, thread_id: str, read: ThreadRead) -> None:
-        """Keep what the thread's file held when it was read as a whole."""
-        with self._database.write() as db:
-            reads.save(db, thread_id, read)
-
-    def read_totals(self) -> list[ReadTotal]:
-        """What was read, by agent: also what could not be understood, and what was cut."""
-        with self._database.read() as db:
-            return reads.totals(db)
-
-    def unknown_totals(self) -> list[UnknownTotal]:
-        """What no reader knows, by agent, kind and the client's version."""
-        with self._database.read() as db:
-            return reads.unknown(db)
-
-    def unknown_fields(self) -> list[UnknownField]:
-        """The same of the fields of records, in a sample of each session's."""
-        with self._database.read() as db:
-            return reads.unknown_fields(db)
 
     # Phase 1
 
@@ -449,7 +392,6 @@ class Store:
                 engine=engine,
                 prompt=prompt,
                 reason=reason and self._cut(reason),
-                retries=_RETRIES,
                 now=self._clock.now(),
             )
             if finished and read is not None:
@@ -499,11 +441,6 @@ class Store:
         with self._database.read() as db:
             return threads.count_missing(db)
 
-    def newest_moment(self) -> int:
-        """The latest moment (seconds) that was written down here; one ahead of the clock says that this was set."""
-        with self._database.read() as db:
-            return ledger.newest_moment(db)
-
     def reopen_offline(self, engine: str = OFFLINE) -> int:
         """Make threads that this engine did last claimable again, with all their retries, until the next
         success. The output stays until then. Returns how many."""
@@ -515,7 +452,7 @@ class Store:
         with self._database.write() as db:
             now = self._clock.now()
             threads = stage1.retry_failed(db, retries=StageOne().retries, now=now)
-            return threads + consolidation.retry_failed(db, retries=_RETRIES, now=now)
+            return threads + consolidation.retry_failed(db, now=now)
 
     def stage1_outputs(self, *, limit: int = 100) -> list[Stage1Output]:
         """The latest outputs of enabled threads, newest first."""
@@ -567,41 +504,6 @@ class Store:
         with self._database.write() as db:
             return stage1.record_usage(db, thread_ids, now=self._clock.now())
 
-    def unsearched_threads(self) -> list[tuple[Thread, FileStamp]]:
-        """Sessions that are to be searched for uses of memory, oldest first, with how their files looked."""
-        with self._database.read() as db:
-            return usage.unsearched(db)
-
-    def worth(self, *, since: int) -> Worth:
-        """What the memory holds, and what of it was used since then."""
-        with self._database.read() as db:
-            return usage.worth(db, since=since)
-
-    def citations(self, thread_ids: Collection[str], *, since: int) -> list[int]:
-        """When messages cited the memory of one of these threads, in seconds, oldest first."""
-        with self._database.read() as db:
-            return usage.citations(db, thread_ids, since=since)
-
-    def known_uses(self, thread_id: str) -> set[tuple[bytes, int | None]]:
-        """The uses of memory that are recorded of a session, as `(digest, nth)`."""
-        with self._database.read() as db:
-            return set(usage.known(db, thread_id))
-
-    def record_uses(self, thread_id: str, uses: Sequence[Use], *, stamp: FileStamp | None = None) -> list[RecordedUse]:
-        """Record what a session used of memory and count it, each use once however often it is given; returns what is
-        new. With `stamp` the session counts as searched."""
-        with self._database.write() as db:
-            recorded = usage.record(db, thread_id, uses)
-            if stamp is not None:
-                usage.save_search(db, thread_id, stamp)
-            return recorded
-
-    def mark_searched(self, found: Sequence[tuple[str, FileStamp]]) -> None:
-        """These sessions use no memory that is not recorded yet."""
-        with self._database.write() as db:
-            for thread_id, stamp in found:
-                usage.save_search(db, thread_id, stamp)
-
     def clear_memory(self) -> None:
         """Forget every output and every job. Threads, their modes and the spending stay."""
         with self._database.write() as db:
@@ -613,7 +515,7 @@ class Store:
     def enqueue_consolidation(self, watermark: int) -> None:
         """Say that there is something to consolidate."""
         with self._database.write() as db:
-            consolidation.enqueue(db, watermark, retries=_RETRIES)
+            consolidation.enqueue(db, watermark)
 
     def claim_consolidation(self, *, worker_id: str, stage: StageTwo) -> ConsolidationClaimOutcome:
         """Take the global lock of phase 2."""
@@ -638,9 +540,7 @@ class Store:
         Pass `selected`, not `on_disk`: what only the previous selection holds leaves the disk at the next run.
         """
         with self._database.write() as db:
-            return consolidation.succeed(
-                db, token, watermark=watermark, selected=selected, retries=_RETRIES, now=self._clock.now()
-            )
+            return consolidation.succeed(db, token, watermark=watermark, selected=selected, now=self._clock.now())
 
     def fail_consolidation(
         self, token: str, *, reason: str, retry_delay_seconds: int, or_unowned: bool = False
@@ -677,52 +577,10 @@ class Store:
         with self._database.write() as db:
             quarantine.trust(db, line_id, now=self._clock.now())
 
-    # Spending, limits, passes
-
-    def record_call(self, call: ModelCall) -> None:
-        """Keep one request to a model, failed ones too."""
-        with self._database.write() as db:
-            ledger.record_call(db, call)
-
-    def calls(self, *, thread_id: str | None = None, limit: int = 100) -> list[ModelCall]:
-        """The latest calls, of one thread or of all, newest first."""
+    def newest_moment(self) -> int:
+        """The latest moment (seconds) that was written down here; one ahead of the clock says that this was set."""
         with self._database.read() as db:
-            return ledger.calls(db, thread_id=thread_id, limit=limit)
-
-    def spending(self, *, since: int = 0, until: int = ledger.FOREVER) -> list[SpendingTotal]:
-        """What calls that ended in `[since, until)` used, by day (UTC), phase and model."""
-        with self._database.read() as db:
-            return ledger.totals(db, since=since, until=until)
-
-    def spent_since(self, since: int) -> Usage:
-        """What all calls that ended since then used.
-
-        It is asked ahead of every call: as long as `since` stays, only calls that are new since the last time are
-        looked at. None is ever taken out, nor are its tokens changed.
-        """
-        with self._database.read() as db:
-            self._spent = ledger.count_on(db, self._spent if self._spent.since == since else Spent(since=since))
-            return self._spent.usage
-
-    def save_rate_limits(self, provider: str, snapshot_json: bytes, at: int) -> None:
-        """Keep what the provider said of its limits, unless something newer is known."""
-        with self._database.write() as db:
-            ledger.save_rate_limits(db, provider, snapshot_json, at=at, now=self._clock.now())
-
-    def rate_limits(self, provider: str) -> RateLimitSnapshot | None:
-        """What the provider last said of its limits."""
-        with self._database.read() as db:
-            return ledger.rate_limits(db, provider)
-
-    def record_pass(self, at: int, report_json: bytes) -> None:
-        """Keep the report of a finished pass."""
-        with self._database.write() as db:
-            ledger.record_pass(db, at=at, report_json=report_json, kept=self._limits.passes_kept)
-
-    def last_passes(self, limit: int = 10) -> list[PassRecord]:
-        """The newest reports, newest first."""
-        with self._database.read() as db:
-            return ledger.last_passes(db, limit=limit)
+            return int(execute(db, "newest_moment").fetchone()["at"])
 
     def _cut(self, reason: str) -> str:
         return reason[: self._limits.max_reason_chars].encode("utf-8", "replace").decode()

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import msgspec
 
 from stillroom.store import copies
-from stillroom.store.consolidation import enqueue, is_selected
+from stillroom.store.consolidation import enqueue, is_selected, selected_refused
 from stillroom.store.forgetting import without_first_words, without_forgotten
 from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import columns, from_sql, to_sql
@@ -31,16 +31,16 @@ def file_stamps(db: sqlite3.Connection, agent: str) -> dict[str, FileStamp]:
     }
 
 
-def save(db: sqlite3.Connection, found: Sequence[tuple[Thread, FileStamp]], *, retries: int, now: int) -> int:
+def save(db: sqlite3.Connection, found: Sequence[tuple[Thread, FileStamp]], *, now: int) -> int:
     """Insert or refresh threads. One that was selected and turns out to be switched off is to be forgotten. Returns how
     many are passed over, because a person had them forgotten."""
-    refused_before = _selected_refused(db)
+    refused_before = selected_refused(db)
     allowed = without_forgotten(db, (thread for thread, _ in found))
     rows = [_columns(without_first_words(db, thread), stamp) for thread, stamp in found if thread.thread_id in allowed]
     db.executemany(QUERIES["save_thread"], rows)
     db.executemany(QUERIES["forget_copy"], rows)
-    if not _selected_refused(db) <= refused_before:
-        enqueue(db, now, retries=retries)
+    if not selected_refused(db) <= refused_before:
+        enqueue(db, now)
     return len(found) - len(rows)
 
 
@@ -74,7 +74,7 @@ def newest(db: sqlite3.Connection, *, limit: int, agent: str | None) -> list[Thr
     return [read_thread(row) for row in execute(db, "list_threads", limit=limit, agent=agent)]
 
 
-def set_mode(db: sqlite3.Connection, thread_id: str, mode: MemoryMode, *, retries: int, now: int) -> bool:
+def set_mode(db: sqlite3.Connection, thread_id: str, mode: MemoryMode, *, now: int) -> bool:
     """Set the mode, and have a selected thread forgotten if it may not be remembered any more, each time that this is
     said; one that may be again is extracted if nothing is there of it, and comes back. Returns whether the mode
     changed."""
@@ -83,30 +83,26 @@ def set_mode(db: sqlite3.Connection, thread_id: str, mode: MemoryMode, *, retrie
         return False
     execute(db, "choose_mode", thread_id=to_sql(thread_id), mode=mode)
     if mode != "enabled" and is_selected(db, thread_id):
-        enqueue(db, now, retries=retries)
+        enqueue(db, now)
     if mode == "enabled" and thread.memory_mode != mode:
         execute(db, "reopen_unread", thread_id=to_sql(thread_id))
-        enqueue(db, now, retries=retries)
+        enqueue(db, now)
     return thread.memory_mode != mode
 
 
-def forget(db: sqlite3.Connection, thread_id: str, *, retries: int, now: int) -> None:
+def forget(db: sqlite3.Connection, thread_id: str, *, now: int) -> None:
     """Remove what was made of the thread and the record that it was extracted."""
     selected = is_selected(db, thread_id)
     execute(db, "delete_output", thread_id=to_sql(thread_id))
     execute(db, "delete_stage1_job", thread_id=to_sql(thread_id))
     if selected:
-        enqueue(db, now, retries=retries)
+        enqueue(db, now)
 
 
-def delete(db: sqlite3.Connection, thread_id: str, *, retries: int, now: int) -> None:
+def delete(db: sqlite3.Connection, thread_id: str, *, now: int) -> None:
     """Forget it, and that it exists."""
-    forget(db, thread_id, retries=retries, now=now)
+    forget(db, thread_id, now=now)
     execute(db, "delete_thread", thread_id=to_sql(thread_id))
-
-
-def _selected_refused(db: sqlite3.Connection) -> set[str]:
-    return {row["thread_id"] for row in execute(db, "list_selected_refused")}
 
 
 def _columns(thread: Thread, stamp: FileStamp) -> dict[str, object]:

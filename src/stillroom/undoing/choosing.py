@@ -114,7 +114,7 @@ def _named(names: Collection[str], known: Iterable[Thread]) -> Iterator[str]:
 
 def _of_repository(store: Store, name: str, known: Iterable[Thread]) -> set[str]:
     """Sessions of a project, by a folder of it or by the name of its repository."""
-    places = [place_of(folder) for folder in store.folders(limit=sys.maxsize)]
+    places = [place_of(folder) for folder in store.folders.newest(limit=sys.maxsize)]
     path = Path(name).expanduser()
     if "/" in name or name in (".", "..") or path.is_dir():
         folder = str(path.absolute())

@@ -68,7 +68,7 @@ def switch_project(settings: Settings, cwd: Path, *, on: bool) -> Switch:
             with Store.open(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
                 obey_switches(settings, store)
                 cwds = [each.cwd for each in _folders(store) if SwitchedOff([known or project]).covers(*place_of(each))]
-                threads, remembered = store.count_folders(cwds)
+                threads, remembered = store.folders.count(cwds)
     except StoreError as error:
         unsure = str(error)
     return Switch(project=told, changed=changed, threads=threads, remembered=remembered, unsure=unsure)
@@ -86,9 +86,9 @@ def obey_switches(settings: Settings, store: Store) -> int:
     list can't be read: whatever it says must not be learnt, nor forgotten, by mistake.
     """
     off = _loaded(settings)
-    if not off and not store.has_switched_off():
+    if not off and not store.folders.has_switched_off():
         return 0
-    return store.switch_off([folder.cwd for folder in _folders(store) if off.covers(*place_of(folder))])
+    return store.folders.switch_off([folder.cwd for folder in _folders(store) if off.covers(*place_of(folder))])
 
 
 def _loaded(settings: Settings) -> SwitchedOff:
@@ -102,7 +102,7 @@ def _loaded(settings: Settings) -> SwitchedOff:
 
 
 def _folders(store: Store) -> list[Folder]:
-    return [folder for folder in store.folders(limit=sys.maxsize) if Path(folder.cwd).is_absolute()]
+    return [folder for folder in store.folders.newest(limit=sys.maxsize) if Path(folder.cwd).is_absolute()]
 
 
 def place_of(folder: Folder) -> tuple[str, Repository]:

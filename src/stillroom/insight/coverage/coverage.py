@@ -281,7 +281,7 @@ def _withheld(settings: Settings, store: Store, looked_at: Collection[str]) -> i
 def _shortened(store: Store, looked_at: Iterable[str]) -> tuple[str, ...]:
     """Those that the pass which extracted them last had to cut, as far as reports of passes are kept."""
     last: dict[str, bool] = {}
-    for record in store.last_passes(_PASSES):
+    for record in store.ledger.last_passes(_PASSES):
         try:
             report = msgspec.json.decode(record.report_json, type=_Report)
         except (msgspec.DecodeError, UnicodeDecodeError):  # of another version

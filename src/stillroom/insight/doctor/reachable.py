@@ -36,7 +36,7 @@ def check_models(settings: Settings, clock: Clock) -> Iterator[Found]:
     hasty = msgspec.structs.replace(settings.stage_one, request_attempts=1, request_timeout_seconds=_TIMEOUT_SECONDS)
     settings = msgspec.structs.replace(settings, stage_one=hasty)
     with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
-        allowance = Allowance(settings.memories, spent_since=store.spent_since, clock=clock)
+        allowance = Allowance(settings.memories, spent_since=store.ledger.spent_since, clock=clock)
         for name in names:
             try:
                 asyncio.run(_ask(name, settings, store, clock, allowance))
@@ -51,7 +51,7 @@ def check_models(settings: Settings, clock: Clock) -> Iterator[Found]:
 
 async def _ask(name: str, settings: Settings, store: Store, clock: Clock, allowance: Allowance) -> None:
     model = open_structured(
-        name, settings, ledger=store, clock=clock, redact=redact, phase="doctor", allowance=allowance
+        name, settings, ledger=store.ledger, clock=clock, redact=redact, phase="doctor", allowance=allowance
     )
     try:
         await model.complete(

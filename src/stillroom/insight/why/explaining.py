@@ -150,14 +150,14 @@ class _Explaining:
         return rests, tuple(best_first(quotes)[:_QUOTES])
 
     def _cost(self, thread_id: str) -> float | None:
-        prices = [call.cost_usd for call in self._store.calls(thread_id=thread_id) if call.cost_usd is not None]
+        prices = [call.cost_usd for call in self._store.ledger.calls(thread_id=thread_id) if call.cost_usd is not None]
         return sum(prices) if prices else None
 
     def _why(
         self, spot: Spot, origin: Origin, support: Support, rests: list[Rests], quotes: tuple[Quote, ...], *, more: int
     ) -> Why:
         origin, place = with_cost(origin, self._store), spot.place
-        uses = self._store.citations([each.thread_id for each in rests], since=origin.at or 0)
+        uses = self._store.uses.citations([each.thread_id for each in rests], since=origin.at or 0)
         return Why(
             place=Place(path=place.path, line=place.line, text=self._clean(place.text)[:_LINE_CHARS]),
             origin=origin,

@@ -78,7 +78,9 @@ def with_cost(origin: Origin, store: Store) -> Origin:
     if origin.by != "consolidation" or origin.engine == OFFLINE or origin.at is None or not began.isdigit():
         return origin
     # One consolidation runs at a time: every call of its time is its own.
-    spent = [each for each in store.spending(since=int(began), until=origin.at + 1) if each.phase == "consolidate"]
+    spent = [
+        each for each in store.ledger.spending(since=int(began), until=origin.at + 1) if each.phase == "consolidate"
+    ]
     if not spent:
         return origin
     return msgspec.structs.replace(

@@ -26,14 +26,14 @@ def learn_folders(settings: Settings, store: Store, clock: Clock) -> int:
     A folder that is gone keeps what is known of it. Git is asked for a repository's first commit once.
     """
     limits = settings.recalling
-    folders = [folder for folder in store.folders(limit=limits.max_folders) if os.path.isabs(folder.cwd)]
+    folders = [folder for folder in store.folders.newest(limit=limits.max_folders) if os.path.isabs(folder.cwd)]
     commits = _FirstCommits(folders, now=clock.now(), limits=limits)
     found = [
         (folder.cwd, checkout)
         for folder in folders
         if (folder.has_output or folder.checkout is None) and (checkout := _look(folder, commits)) != folder.checkout
     ]
-    store.save_folders(found)
+    store.folders.save(found)
     return len(folders)
 
 
@@ -41,7 +41,7 @@ def known_folders(store: Store, *, limits: Recalling) -> list[KnownFolder]:
     """Every folder, and its project. One with memories that no pass has looked at is looked at now."""
     return [
         KnownFolder(folder.cwd, _repository(folder.checkout or _seen(folder)), has_memory=folder.has_output)
-        for folder in store.folders(limit=limits.max_folders)
+        for folder in store.folders.newest(limit=limits.max_folders)
         if os.path.isabs(folder.cwd) and (folder.checkout or folder.has_output)
     ]
 

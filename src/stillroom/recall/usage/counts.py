@@ -96,7 +96,7 @@ def record_citation(
     thread = store.thread(thread_id) if thread_id else None
     times = (clock.now(), thread.created_at_ms // 1000) if thread else (clock.now(),)
     use = count.judged(handed_in(found, at=clock.now()), thread_id, times)
-    count.account(store.record_uses(thread_id or "", [use]), thread_id)
+    count.account(store.uses.record(thread_id or "", [use]), thread_id)
     return CitationReceipt(counted=tuple(count.counted), invalid=tuple(count.invalid))
 
 
@@ -119,7 +119,7 @@ class _Count:
 
     def run(self, on_progress: ProgressListener) -> UsageReport:
         started = time.perf_counter()
-        due = self._store.unsearched_threads()
+        due = self._store.uses.unsearched()
         unused: list[tuple[str, FileStamp]] = []
         broken: list[Broken] = []
         searched, total = 0, 0
@@ -139,10 +139,10 @@ class _Count:
             else:
                 unused.append((thread.thread_id, stamp))
             if len(unused) >= self._citing.searched_per_transaction:
-                self._store.mark_searched(unused)
+                self._store.uses.mark_searched(unused)
                 unused.clear()
         if unused:
-            self._store.mark_searched(unused)
+            self._store.uses.mark_searched(unused)
         on_progress(Progress(stage="usage", done=len(due), total=len(due)))
         return UsageReport(
             searched=searched,
@@ -161,15 +161,15 @@ class _Count:
         """What the session used. What others used is looked for only where it could make a difference."""
         read = partial(read_uses, thread, self._folder, stage=self._settings.stage_one, now=self._clock.now())
         uses = read(quick=True)
-        if reader_of(thread.agent).COPIES and uses.keys - self._store.known_uses(thread.thread_id):
+        if reader_of(thread.agent).COPIES and uses.keys - self._store.uses.known(thread.thread_id):
             return read()
         return uses
 
     def _record(self, thread: Thread, stamp: FileStamp, uses: ThreadUses) -> None:
         # What is known is not looked up again: the folder has changed since.
-        known = self._store.known_uses(thread.thread_id)
+        known = self._store.uses.known(thread.thread_id)
         # Counted elsewhere: in the session whose lines this one begins with, or when the agent handed it in.
-        elsewhere = self._store.known_uses(uses.origin) if uses.origin else set()
+        elsewhere = self._store.uses.known(uses.origin) if uses.origin else set()
         elsewhere |= {cited.key for cited in uses.cited if (cited.twin, cited.nth) in known}
         new = [cited for cited in uses.cited if cited.key not in known]
         looked = {use.key: use for use in uses.looked if use.key not in known}
@@ -179,7 +179,7 @@ class _Count:
             for cited in new
         ]
         judged += (_use(use, () if key in elsewhere else use.kinds) for key, use in looked.items())
-        recorded = self._store.record_uses(thread.thread_id, judged, stamp=stamp)
+        recorded = self._store.uses.record(thread.thread_id, judged, stamp=stamp)
         own = [done for done in recorded if done.use.key not in elsewhere and not done.again]
         self.account(own, thread.thread_id)
         for done in own:
