@@ -8,8 +8,17 @@ trap 'rm -rf "$home"' EXIT INT TERM
 echo "sessions: $sessions"
 echo "home:     $home (thrown away at the end)"
 echo
+# Nobody's own sessions: only these.
+cat >"$home/config.toml" <<END
+[memories]
+default_sources = false
+
+[[sources]]
+format = "codex"
+root = "$sessions"
+END
 # The sessions are from 2026-11-29. The clock is set to the day after, so that they count as finished.
-CODEX_HOME="$sessions" stillroom run --home "$home" --backfill --now 2026-11-30T09:00:00Z
+stillroom run --home "$home" --backfill --now 2026-11-30T09:00:00Z
 
 echo
 echo "the memory folder:"

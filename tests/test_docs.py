@@ -77,6 +77,28 @@ def test_documented_hook_works(command: str, tmp_path: Path) -> None:
     assert done.returncode == 0 and done.stderr == b""
 
 
+@pytest.mark.slow
+def test_the_demo_reads_none_of_the_sessions_of_who_tries_it(tmp_path: Path) -> None:
+    mine = next((PROJECT / "tests" / "data" / "claude-code").rglob("*.jsonl"))
+    (tmp_path / ".claude" / "projects" / "-home-me").mkdir(parents=True)
+    shutil.copy(mine, tmp_path / ".claude" / "projects" / "-home-me")
+    program = tmp_path / "bin" / "stillroom"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m stillroom "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    environment = {
+        "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(PROJECT / "src"),
+    }
+    demo = ["sh", str(PROJECT / "examples" / "demo.sh")]
+    done = subprocess.run(demo, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "6 found, 6 new" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {".claude", "bin"}
+
+
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("make ")])
 def test_documented_target_exists(command: str) -> None:
     done = subprocess.run(
