@@ -17,6 +17,7 @@ import re2
 from stillroom.config import RedactionStyle
 from stillroom.rollouts.redaction.assignments import assignment_rules
 from stillroom.rollouts.redaction.credentials import credential_rules
+from stillroom.rollouts.redaction.documented import is_documented
 from stillroom.rollouts.redaction.matching import Found, Pattern, Rule, Span, options
 from stillroom.rollouts.redaction.private_keys import private_key_rules
 from stillroom.rollouts.redaction.tokens import token_rules
@@ -129,7 +130,11 @@ def _find(data: bytes) -> list[Span]:
                 continue
             if spans and found.spans and found.spans[0].start < spans[-1].end:
                 continue
-            spans.extend(_named_by_form(data, span) if index >= _FIRST_BY_NAME else span for span in found.spans)
+            spans.extend(
+                _named_by_form(data, span) if index >= _FIRST_BY_NAME else span
+                for span in found.spans
+                if not is_documented(data[span.start : span.end])
+            )
             pos = max(pos, found.resume)
             if found.spans:
                 break
