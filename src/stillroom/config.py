@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
@@ -609,13 +608,23 @@ def clamp(memories: Memories) -> Memories:
     return msgspec.structs.replace(memories, **changes)
 
 
+def _unreadable(path: Path, error: Exception) -> ConfigError:
+    return ConfigError(f"`{path}` can't be read: {error}", hint="fix the file, or move it away")
+
+
 def _parse(path: Path) -> _File:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return _File()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"`{path}` can't be read: {error}", hint="fix the file, or move it away") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from error
+    import tomllib  # most homes have no such file
+
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(path, error) from error
     try:
         return msgspec.convert(_without_aliases(table), _File)
     except msgspec.ValidationError as error:

@@ -15,7 +15,6 @@ that share one of them read the same thing twice.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -168,7 +167,7 @@ def _without_sources(line: str) -> str:
 
 def source_id(name: str) -> str:
     """A hash of something that prints lines: as it stands in marks."""
-    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+    return _digest(name)[:8]
 
 
 class Witnesses:
@@ -217,7 +216,13 @@ def _sources(mark: re.Match[str] | None) -> frozenset[str]:
 
 def line_id(text: str) -> str:
     """A short name for what a line says."""
-    return hashlib.sha256(" ".join(words(text)).encode("utf-8", "replace")).hexdigest()[:10]
+    return _digest(" ".join(words(text)))[:10]
+
+
+def _digest(text: str) -> str:
+    import hashlib  # OpenSSL takes long to load, and most commands ask for no digest
+
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 class Restated:

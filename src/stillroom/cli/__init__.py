@@ -15,7 +15,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(__version__)
         sys.exit(0)
     try:
+        _load_msgspec()
         from stillroom.cli.app import run_command
     except KeyboardInterrupt:  # the imports take long enough to be interrupted, and a traceback tells a person nothing
         sys.exit(130)
     sys.exit(run_command(tokens))
+
+
+def _load_msgspec() -> None:
+    """Import msgspec without `typing_extensions`, of which it wants what `typing` has as well.
+
+    That takes as long as all that a short command imports beside it; whoever needs it later gets it.
+    """
+    if "typing_extensions" in sys.modules:
+        return
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # what Python takes for "there is none"
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules["typing_extensions"]

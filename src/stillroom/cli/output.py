@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable
@@ -103,5 +102,7 @@ def print_json(value: msgspec.Struct) -> None:
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except UnicodeEncodeError:
+        import json  # only such bytes need it
+
         text = json.dumps(msgspec.to_builtins(value), indent=2)
     sys.stdout.write(text + "\n")

@@ -6,19 +6,17 @@ several words, a `list` may be said several times, and what has a default may be
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-Function = Callable[..., int | None]
+import msgspec
+
 _KINDS = (bool, int, float, str, Path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(msgspec.Struct, frozen=True, kw_only=True):
     """How a parameter is said, where its name and type don't tell: `Annotated[int, Option(at_least=1)]`."""
 
     #: In place of the parameter's own name: `--max`.
@@ -29,8 +27,7 @@ class Option:
     at_most: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
+class Argument(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that may be said to a command."""
 
     parameter: str
@@ -52,18 +49,16 @@ class Argument:
         return not self.name.startswith("-")
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """A function and how it is called from a shell."""
 
     #: `("stillroom", "budget", "serve")`.
     words: tuple[str, ...]
-    function: Function
+    function: FunctionType
     arguments: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Commands with a name in common. A command is `module:function`, imported when it is called or told about."""
 
     words: tuple[str, ...]
@@ -72,14 +67,31 @@ class Group:
     members: dict[str, str | Group]
 
 
-def read_command(words: tuple[str, ...], function: Function) -> Command:
-    """The command that a function is."""
+def read_command(words: tuple[str, ...], function: FunctionType) -> Command:
+    """The command that a function is. Read off its code: `inspect` takes longer to import than most commands to run."""
     hints = get_type_hints(function, include_extras=True)
-    parameters = inspect.signature(function).parameters.values()
-    return Command(words, function, tuple(_argument(each, hints[each.name]) for each in parameters))
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    defaults = _defaults(function)
+    return Command(
+        words,
+        function,
+        tuple(
+            _argument(name, hints[name], defaults, by_place=number < code.co_posonlyargcount)
+            for number, name in enumerate(names)
+        ),
+    )
 
 
-def _argument(parameter: inspect.Parameter, hint: object) -> Argument:
+def _defaults(function: FunctionType) -> Mapping[str, object]:
+    """What parameters are where nothing is said; those that must be said are not in it."""
+    values = function.__defaults__ or ()
+    count = function.__code__.co_argcount
+    named = function.__code__.co_varnames[count - len(values) : count]
+    return {**dict(zip(named, values, strict=True)), **(function.__kwdefaults__ or {})}
+
+
+def _argument(parameter: str, hint: object, defaults: Mapping[str, object], *, by_place: bool) -> Argument:
     said, hint = (get_args(hint)[1], get_args(hint)[0]) if get_origin(hint) is Annotated else (Option(), hint)
     kinds = list(_without_none(hint))
     is_list = get_origin(kinds[0]) is list
@@ -87,18 +99,17 @@ def _argument(parameter: inspect.Parameter, hint: object) -> Argument:
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     kind = str if choices else kind
     if len(kinds) != 1 or kind not in _KINDS or not isinstance(said, Option):
-        raise TypeError(f"`{parameter.name}` can't be said in a shell: {hint}")
-    word = parameter.name.replace("_", "-")
-    by_place = parameter.kind is parameter.POSITIONAL_ONLY
+        raise TypeError(f"`{parameter}` can't be said in a shell: {hint}")
+    word = parameter.replace("_", "-")
     return Argument(
-        parameter=parameter.name,
+        parameter=parameter,
         name=said.name or (word.upper() if by_place else f"--{word}"),
         short=said.short,
         kind=kind,
         choices=choices,
         is_list=is_list,
-        default=None if parameter.default is parameter.empty else parameter.default,
-        required=parameter.default is parameter.empty,
+        default=defaults.get(parameter),
+        required=parameter not in defaults,
         at_least=said.at_least,
         at_most=said.at_most,
     )

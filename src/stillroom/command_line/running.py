@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from types import FunctionType
 
-from stillroom.command_line.command import Command, Function, Group, read_command
+from stillroom.command_line.command import Command, Group, read_command
 from stillroom.command_line.parsing import HELP, HelpAsked, meant, parse
 from stillroom.errors import CommandLineError
 
@@ -40,7 +41,7 @@ def member(group: Group, name: str) -> Command | Group:
     if isinstance(found, Group):
         return found
     module, _, function = found.partition(":")
-    called: Function = getattr(import_module(module), function)
+    called: FunctionType = getattr(import_module(module), function)
     return read_command((*group.words, name), called)
 
 

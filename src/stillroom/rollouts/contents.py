@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import blake2b
 
 import msgspec
 
@@ -36,6 +35,8 @@ def told_by(item: Item) -> tuple[str | bytes, ...]:
 
 def chain_of(items: Iterable[Item], *, max_items: int) -> bytes | None:
     """A digest of the first item, of the first two, and so on; None if there are none, or more than `max_items`."""
+    from hashlib import blake2b  # OpenSSL takes long to load with it
+
     chain, last = bytearray(), b""
     for item in items:
         if len(chain) == max_items * DIGEST_BYTES:

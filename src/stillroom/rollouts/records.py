@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
@@ -329,6 +328,8 @@ def _repair(text: bytes) -> _Line | None:
     """A second, more tolerant look: NULs of a crash before the line, bare control characters, half surrogate pairs."""
     if len(text) > _REPAIRED_BYTES:
         return None
+    import json  # hardly any line needs it
+
     try:
         value = json.loads(text.lstrip(b"\0").decode("utf-8", "replace"), strict=False)
         clean = json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from stillroom.thread import MemoryMode
 
@@ -10,8 +10,7 @@ from stillroom.thread import MemoryMode
 _MOST_NAMES = 100
 
 
-@dataclass(slots=True)
-class ReadStats:
+class ReadStats(msgspec.Struct):
     """Counted while a file is read; complete when the iteration has ended."""
 
     #: Of the file's text, after decompression.
@@ -29,11 +28,11 @@ class ReadStats:
     #: Inline images that were replaced by their size.
     images: int = 0
     #: Kinds of lines and items that this version does not know.
-    unknown: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = {}
     #: Fields of records of known kinds that this version does not know, in a sample of the records.
-    unknown_fields: dict[str, int] = field(default_factory=dict)
+    unknown_fields: dict[str, int] = {}
     #: Records of known kinds that are not part of the talk, by reason.
-    dropped: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = {}
     #: Messages of the user that they took back.
     superseded: int = 0
     #: From the last `session_meta` line that has one.

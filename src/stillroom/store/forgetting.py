@@ -9,8 +9,6 @@ All functions run inside a transaction of the caller.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -56,7 +54,7 @@ class KeptOutput(NamedTuple):
 
 def id_digest(thread_id: str) -> bytes:
     """By which a thread is known again."""
-    return hashlib.sha256(b"id\0" + thread_id.encode("utf-8", "surrogatepass")).digest()
+    return _sha256(b"id\0" + thread_id.encode("utf-8", "surrogatepass"))
 
 
 def content_digest(thread: Thread) -> bytes | None:
@@ -64,7 +62,13 @@ def content_digest(thread: Thread) -> bytes | None:
     if thread.created_at_ms <= 0 or not thread.preview:
         return None
     said = f"{thread.created_at_ms}\0{thread.preview}".encode("utf-8", "surrogatepass")
-    return hashlib.sha256(b"content\0" + said).digest()
+    return _sha256(b"content\0" + said)
+
+
+def _sha256(data: bytes) -> bytes:
+    import hashlib  # OpenSSL takes long to load, and most commands ask for no digest
+
+    return hashlib.sha256(data).digest()
 
 
 def without_forgotten(db: sqlite3.Connection, threads: Iterable[Thread]) -> set[str]:
@@ -93,7 +97,7 @@ def _words_digest(words: str) -> bytes | None:
     """Of a thread's first words; None: so few of them are anybody's."""
     if len(words) < _LEAST_WORDS_CHARS:
         return None
-    return hashlib.sha256(b"words\0" + words.encode("utf-8", "surrogatepass")).digest()[:16]
+    return _sha256(b"words\0" + words.encode("utf-8", "surrogatepass"))[:16]
 
 
 def is_forgotten(db: sqlite3.Connection, thread_id: str) -> bool:
@@ -202,6 +206,8 @@ def _text(value: str | bytes | None, change: Change) -> str | bytes | None:
 
 def _document(value: str | bytes, change: Change) -> str | bytes:
     """JSON of the same shape, every string in it changed; as it was if nothing differs."""
+    import json  # only what forgets needs it
+
     text = from_sql(value)
     try:
         data = json.loads(text)

@@ -5,7 +5,6 @@ Any thread may call it, and any number of processes may have the same file open.
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -104,6 +103,8 @@ class Store:
         limits: DatabaseLimits = DatabaseLimits(),  # noqa: B008 - frozen
     ) -> Iterator[Self]:
         """A copy to try things on: it goes with the block, and the database stays as it is. Raises as `open` does."""
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="stillroom-") as folder:
             copy = Path(folder) / path.name
             copy_database(path, copy, limits=limits)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from stillroom.store import contents, leases
 from stillroom.store.leases import STAGE1
@@ -46,8 +47,7 @@ _JOB_FIELDS = (
 _SUCCEEDED, _REOPENED = 10, 11
 
 
-@dataclass(slots=True, frozen=True, eq=False)
-class Judged:
+class Judged(msgspec.Struct, frozen=True, eq=False):
     """What is the same of all threads that are alike. Compared by identity: there are many threads."""
 
     agent: str

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.pattern import late
@@ -43,8 +44,7 @@ _NOT_IN_SLUG = late(r"[^0-9a-zA-Z]")
 _LAST_SECOND = 253_402_300_799
 
 
-@dataclass(frozen=True, slots=True)
-class SyncReport:
+class SyncReport(msgspec.Struct, frozen=True):
     """Paths that a sync changes, or changed."""
 
     written: tuple[str, ...] = ()

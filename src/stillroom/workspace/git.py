@@ -7,14 +7,13 @@ hook, nested repository or `.git` that somebody puts into the folder can mean an
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
+
+import msgspec
 
 from stillroom.errors import HistoryError
 from stillroom.workspace.tree import DEFAULTS, Entry
@@ -62,8 +61,7 @@ class Draft(NamedTuple):
     changes: Mapping[str, Content | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(msgspec.Struct, frozen=True):
     """One bare repository. With `borrow`, a scratch one: objects of another are read, never written."""
 
     git_dir: Path
@@ -115,6 +113,8 @@ class Repository:
 
     def _disk_time_ns(self) -> int:
         """Now, by the clock that stamps the files there."""
+        import tempfile  # most commands need none, and it takes longer to load than git to answer
+
         with tempfile.TemporaryFile(dir=self.git_dir) as file:
             return os.fstat(file.fileno()).st_mtime_ns
 
@@ -146,6 +146,17 @@ class Repository:
             at = end + 1 + size + 1
         return contents
 
+    def lines_with(self, texts: Iterable[str], commits: Iterable[str], path: str) -> Iterator[tuple[str, str]]:
+        """The lines of a file that have one of the texts, each with the commit in which it stands."""
+        wanted = [word for text in texts for word in ("-e", text)]
+        options = ("--fixed-strings", "--text", "--null", "--no-color", "--threads=1")
+        done = self._call("grep", *options, *wanted, *commits, "--", f":(literal){path}")
+        if done.returncode not in (0, 1):  # 1: there is none
+            raise _failed("grep", done)
+        for found in done.stdout.split(b"\n")[:-1]:
+            place, _, line = found.partition(b"\0")
+            yield place[: place.index(b":")].decode("ascii"), os.fsdecode(line)
+
     def blob_paths(self) -> dict[str, str]:
         """Every content that a version has, with a path of it; folders among them."""
         listed = self.run("rev-list", "--objects", BRANCH).decode("utf-8", "surrogateescape").splitlines()
@@ -155,6 +166,8 @@ class Repository:
     def visit(self, visit: Callable[[str, str, bytes], None], ids: Iterable[str] | None = None) -> None:
         """Show objects one by one: id, type and content; without `ids` all that there are, reachable or not. Holds one
         at a time. Raises `HistoryError` when one is missing or damaged."""
+        import tempfile
+
         with tempfile.TemporaryFile() as wanted:
             wanted.writelines(f"{each}\n".encode("ascii") for each in ids or ())
             wanted.seek(0)
@@ -197,6 +210,8 @@ class Repository:
 
     def merge(self, current: bytes, base: bytes, other: bytes) -> bytes | None:
         """`current` with what changed from `base` to `other`; None where both changed the same lines."""
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="stillroom-merge-") as place:
             paths = [Path(place) / name for name in ("current", "base", "other")]
             for path, data in zip(paths, (current, base, other), strict=True):
@@ -212,14 +227,13 @@ class Repository:
         """Run one git command. Raises `HistoryError` with git's own words."""
         done = self._call(*arguments, stdin=stdin)
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip()[-500:]
-            raise HistoryError(f"`git {arguments[0]}` failed with {done.returncode}: {said}")
+            raise _failed(arguments[0], done)
         return done.stdout
 
     @contextmanager
     def _started(self, *arguments: str, stdin: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
         """git at work for the block; it is over when the block is, whatever it wanted."""
-        command = [_program(), *_OPTIONS, *arguments]
+        command = ["git", *_OPTIONS, *arguments]
         try:
             git = subprocess.Popen(
                 command,
@@ -230,7 +244,7 @@ class Repository:
                 cwd="/",
             )
         except OSError as error:
-            raise HistoryError(f"`git` can't be started: {error.strerror}") from error
+            raise _not_started(error) from error
         try:
             with git:
                 yield git
@@ -242,7 +256,7 @@ class Repository:
         timeout = DEFAULTS.git_timeout_seconds
         try:
             return subprocess.run(
-                [_program(), *_OPTIONS, *(_SCRATCH if self.borrow else ()), *arguments],
+                ["git", *_OPTIONS, *(_SCRATCH if self.borrow else ()), *arguments],
                 input=stdin,
                 capture_output=True,
                 timeout=timeout,
@@ -253,7 +267,7 @@ class Repository:
         except subprocess.TimeoutExpired as error:
             raise HistoryError(f"`git {arguments[0]}` took more than {timeout} s") from error
         except OSError as error:
-            raise HistoryError(f"`git` can't be started: {error.strerror}") from error
+            raise _not_started(error) from error
 
     def _environment(self) -> dict[str, str]:
         environment = {
@@ -275,11 +289,15 @@ class Repository:
         return environment
 
 
-def _program() -> str:
-    git = shutil.which("git")
-    if git is None:
-        raise HistoryError("the program `git` is not on the PATH", hint="install git")
-    return git
+def _failed(command: str, done: subprocess.CompletedProcess[bytes]) -> HistoryError:
+    said = done.stderr.decode("utf-8", "replace").strip()[-500:]
+    return HistoryError(f"`git {command}` failed with {done.returncode}: {said}")
+
+
+def _not_started(error: OSError) -> HistoryError:
+    if isinstance(error, FileNotFoundError):
+        return HistoryError("the program `git` is not on the PATH", hint="install git")
+    return HistoryError(f"`git` can't be started: {error.strerror}")
 
 
 def _lines(changes: Mapping[str, Content | None]) -> Iterator[bytes]:

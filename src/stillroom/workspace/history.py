@@ -6,11 +6,11 @@ The tip is the baseline: what was last consolidated. Looking (`changes`, `diff`)
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.errors import HistoryError
@@ -30,8 +30,7 @@ class Change(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class EnsureReport:
+class EnsureReport(msgspec.Struct, frozen=True):
     """What it took to have a usable baseline."""
 
     #: The folder's content became the baseline, unseen by any agent.
@@ -159,6 +158,8 @@ class History:
         """What git makes of modified files, in a scratch repository: this one gets no object that is not history."""
         if not edited:
             return b""
+        import tempfile  # only what shows differences needs it
+
         with tempfile.TemporaryDirectory(prefix="stillroom-diff-") as folder:
             scratch = Repository(Path(folder) / "git", borrow=self.git_dir)
             scratch.create()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.errors import FolderRefused
@@ -31,16 +32,14 @@ def may_publish(path: str) -> bool:
     return path in (HANDBOOK, SUMMARY) or path.startswith(f"{SKILLS}/")
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedLink:
+class RemovedLink(msgspec.Struct, frozen=True):
     """A link that was in the folder, and where it led."""
 
     path: str
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutReport:
+class LayoutReport(msgspec.Struct, frozen=True):
     """What preparing the folder did."""
 
     created: bool = False

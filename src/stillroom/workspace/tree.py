@@ -8,14 +8,14 @@ is refused, not followed. Paths are slash-separated and relative; names that are
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.errors import FolderRefused, WorkspaceError, way_out
@@ -53,26 +53,27 @@ class Read(NamedTuple):
     status: os.stat_result
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """What a folder holds."""
 
-    files: dict[str, Entry] = field(default_factory=dict)
-    links: list[str] = field(default_factory=list)
+    files: dict[str, Entry] = {}
+    links: list[str] = []
     #: Pipes, sockets, devices, and what lies too deep: never read, never copied.
-    odd: list[str] = field(default_factory=list)
+    odd: list[str] = []
     #: Files over `max_file_bytes`: left where they are, unseen by the agent.
-    too_large: list[str] = field(default_factory=list)
+    too_large: list[str] = []
     #: Files that another name leads to as well.
-    shared: list[str] = field(default_factory=list)
+    shared: list[str] = []
     #: Names that are none of the memory's business.
-    unseen: list[str] = field(default_factory=list)
+    unseen: list[str] = []
     #: Folders, each before what is in it.
-    folders: list[str] = field(default_factory=list)
+    folders: list[str] = []
 
 
 def blob_id(data: bytes) -> str:
     """Git's name for this content."""
+    import hashlib  # most commands hash nothing, and OpenSSL takes long to load
+
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
 
@@ -136,6 +135,8 @@ def _spellings(word: str) -> Iterator[bytes]:
             yield form.encode()
             yield form.replace("/", "\\/").encode()
             continue
+        import json  # plain words need it not
+
         for cased in (form, form.upper(), form.title()):
             yield cased.encode("utf-8", "replace")
             yield json.dumps(cased)[1:-1].encode()  # non-ASCII letters as escapes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -31,8 +30,7 @@ class _Timed(msgspec.Struct):
     timestamp: str = ""
 
 
-@dataclass(slots=True)
-class Tail:
+class Tail(msgspec.Struct):
     """What the end of the file says; None where it says nothing."""
 
     last_ms: int | None = None
