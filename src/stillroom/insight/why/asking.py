@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from functools import partial
+from threading import Thread
+from typing import NamedTuple, TypeVar
 
 from stillroom.config import Settings
-from stillroom.insight.why.origin import Origin, origin_of
+from stillroom.insight.why.origin import Origin, origins_of
 from stillroom.insight.why.places import Spot, find_spots
 
 #: A phrase that fits more lines is explained for the first few.
 _SPOTS = 3
+
+_Result = TypeVar("_Result")
 
 
 class Asked(NamedTuple):
     """What was asked, and the lines that are meant."""
 
     words: str
-    #: Each with who wrote it, once git has said so.
-    spots: Sequence[tuple[Spot, Future[Origin]]]
+    spots: Sequence[Spot]
+    #: Who wrote each of them, once git has said so.
+    origins: Callable[[], Sequence[Origin]]
     #: Lines that fit as well.
     more: int
 
@@ -32,5 +36,25 @@ def asking(settings: Settings, words: str) -> Iterator[Asked]:
     Raises `RecallError` when no line is meant.
     """
     spots, more = find_spots(settings.root, words, most=_SPOTS)
-    with ThreadPoolExecutor(max_workers=_SPOTS) as beside:
-        yield Asked(words, [(spot, beside.submit(origin_of, spot, settings)) for spot in spots], more)
+    with _beside(partial(origins_of, spots, settings)) as origins:
+        yield Asked(words, spots, origins, more)
+
+
+@contextmanager
+def _beside(work: Callable[[], _Result]) -> Iterator[Callable[[], _Result]]:
+    """Work that raises nothing, in a thread; the yielded function returns what it comes to, once it is done.
+
+    `concurrent.futures` takes longer to import than git to begin.
+    """
+    results: list[_Result] = []
+    thread = Thread(target=lambda: results.append(work()))
+
+    def result() -> _Result:
+        thread.join()
+        return results[0]
+
+    thread.start()
+    try:
+        yield result
+    finally:
+        thread.join()

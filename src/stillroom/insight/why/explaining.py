@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from functools import cached_property
 from typing import NamedTuple
 
@@ -47,7 +46,8 @@ def answer(asked: Asked, settings: Settings, store: Store, *, whole: bool = Fals
     """The same once git is at work. Raises `StoreError`."""
     until = None if whole else time.monotonic() + _SEARCH_SECONDS
     explaining = _Explaining(settings, store, until)
-    lines = tuple(explaining.explain(spot, origin) for spot, origin in asked.spots)
+    said = [explaining.said_of(spot) for spot in asked.spots]
+    lines = tuple(map(explaining.why, asked.spots, said, asked.origins()))
     return Answer(asked=asked.words, lines=lines, more_lines=asked.more)
 
 
@@ -56,6 +56,16 @@ class _Found(NamedTuple):
     named: bool
     share: float
     at: int | None
+
+
+class _Said(NamedTuple):
+    """What sessions have of a line."""
+
+    support: Support
+    rests: Sequence[Rests] = ()
+    quotes: Sequence[Quote] = ()
+    #: Sessions beside these.
+    more: int = 0
 
 
 class _Explaining:
@@ -73,10 +83,10 @@ class _Explaining:
         one_in = max(self._store.count_outputs() // _SAMPLED, 1)
         return [output.text.casefold() for output in self._store.raw_memories(one_in=one_in)], one_in
 
-    def explain(self, spot: Spot, origin: Future[Origin]) -> Why:
+    def said_of(self, spot: Spot) -> _Said:
         claim = claim_of(spot.place.text)
         if claims_nothing(spot.place.text, claim):
-            return self._why(spot, origin.result(), "format", [], (), more=0)
+            return _Said("format")
         weighed = weights(claim.words, self._met(claim))
         found = self._rests(spot, claim, weighed)
         rests, quotes = self._searched(found[:_SESSIONS], claim, weighed)
@@ -85,7 +95,21 @@ class _Explaining:
         else:
             least = least_share(weighed, SAYS_IT)
             support = "remembered" if any(each.share >= least for each in found) else "none"
-        return self._why(spot, origin.result(), support, rests, quotes, more=max(len(found) - _SESSIONS, 0))
+        return _Said(support, rests, quotes, more=max(len(found) - _SESSIONS, 0))
+
+    def why(self, spot: Spot, said: _Said, origin: Origin) -> Why:
+        origin, place = with_cost(origin, self._store), spot.place
+        uses = self._store.uses.citations([each.thread_id for each in said.rests], since=origin.at or 0)
+        return Why(
+            place=Place(path=place.path, line=place.line, text=self._clean(place.text)[:_LINE_CHARS]),
+            origin=origin,
+            support=said.support,
+            rests_on=tuple(said.rests),
+            more_sessions=said.more,
+            quotes=tuple(said.quotes),
+            cited=len(uses),
+            last_cited=max(uses, default=None),
+        )
 
     def _met(self, claim: Claim) -> Counter[str]:
         """How many outputs have each word, told by some of them where there are many."""
@@ -152,22 +176,6 @@ class _Explaining:
     def _cost(self, thread_id: str) -> float | None:
         prices = [call.cost_usd for call in self._store.ledger.calls(thread_id=thread_id) if call.cost_usd is not None]
         return sum(prices) if prices else None
-
-    def _why(
-        self, spot: Spot, origin: Origin, support: Support, rests: list[Rests], quotes: tuple[Quote, ...], *, more: int
-    ) -> Why:
-        origin, place = with_cost(origin, self._store), spot.place
-        uses = self._store.uses.citations([each.thread_id for each in rests], since=origin.at or 0)
-        return Why(
-            place=Place(path=place.path, line=place.line, text=self._clean(place.text)[:_LINE_CHARS]),
-            origin=origin,
-            support=support,
-            rests_on=tuple(rests),
-            more_sessions=more,
-            quotes=quotes,
-            cited=len(uses),
-            last_cited=max(uses, default=None),
-        )
 
     def _clean(self, text: str) -> str:
         return redact(text, style=self._settings.memories.redaction)

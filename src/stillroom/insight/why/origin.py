@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
@@ -22,12 +22,12 @@ if TYPE_CHECKING:  # git is asked before the database is opened
 Writer = Literal["consolidation", "person", "code", "undo", "unknown"]
 """`code`: copied from what was extracted, as every consolidation does; `undo`: a version brought it back."""
 
-#: So many versions that added or took out the words are looked into for the one that brought the line.
-_VERSIONS_LOOKED_INTO = 12
+#: In so many versions git looks for a line at once. Most are younger; and to start it takes as long as to read some.
+_VERSIONS_AT_ONCE = 100
 #: A shorter text stands in every version: the whole line is looked for instead.
 _CORE_CHARS = 10
 _CONSOLIDATES = "Consolidate "
-_FORMAT = "--format=%x01%H %ct %P%n%B"
+_FORMAT = "--format=%x01%H %ct%n%B"
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,25 +51,37 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     unpriced_calls: int = 0
 
 
+_BROUGHT_BACK = "an undo brought it back"
+_NOT_YET = Origin(by="person", note="it was written since the last consolidation")
+
+
 class _Version(NamedTuple):
     commit: str
     at: int
-    parent: str | None
     message: str
 
 
-def origin_of(spot: Spot, settings: Settings) -> Origin:
-    """Who wrote the line, as far as the history knows. Says so where it can't tell; raises nothing."""
-    path = spot.place.path
+def origins_of(spots: Sequence[Spot], settings: Settings) -> list[Origin]:
+    """Who wrote each line, as far as the history knows. Says so where it can't tell; raises nothing."""
+    origins: dict[int, Origin] = {}
+    files: dict[str, list[int]] = {}
+    for number, spot in enumerate(spots):
+        files.setdefault(spot.place.path, []).append(number)
+    for path, numbers in files.items():
+        told = _origins(path, [spots[number].place.text for number in numbers], settings)
+        origins.update(zip(numbers, told, strict=True))
+    return [origins[number] for number in range(len(spots))]
+
+
+def _origins(path: str, lines: Sequence[str], settings: Settings) -> Sequence[Origin]:
     if is_written_by_code(path):
-        return Origin(by="code", note="what was extracted, as it is")
+        return [Origin(by="code", note="what was extracted, as it is")] * len(lines)
     if not settings.history.is_dir():
-        return Origin(by="unknown", note="there is no history of the folder")
-    repository = Repository(settings.history)
+        return [Origin(by="unknown", note="there is no history of the folder")] * len(lines)
     try:
-        return _blamed(spot, repository)
+        return _found(Repository(settings.history), path, lines)
     except HistoryError as error:
-        return Origin(by="unknown", note=f"the history can't be read: {error}")
+        return [Origin(by="unknown", note=f"the history can't be read: {error}")] * len(lines)
 
 
 def with_cost(origin: Origin, store: Store) -> Origin:
@@ -92,57 +104,68 @@ def with_cost(origin: Origin, store: Store) -> Origin:
     )
 
 
-def _blamed(spot: Spot, repository: Repository) -> Origin:
-    path, line = spot.place.path, spot.place.text
-    core = claim_of(line).core
-    needle = core if len(core) >= _CORE_CHARS and core in line else line
-    found = _changed(repository, path, needle)
-    if not found:  # no version ever had it
-        return Origin(by="person", note="it was written since the last consolidation")
-    if len(found) == 1 and UNDOES not in found[0].message:  # there is nothing to tell it from
-        return _made(found[0], note="")
-    texts = _texts(repository, [f"{BRANCH}:{path}", *(f"{each.parent}:{path}" for each in found if each.parent)])
-    if needle.encode("utf-8", "surrogateescape") not in texts[f"{BRANCH}:{path}"]:
-        return Origin(by="person", note="it was written since the last consolidation")
-    brought = False
-    for version in found:
-        before = texts[f"{version.parent}:{path}"] if version.parent else b""
-        if needle.encode("utf-8", "surrogateescape") in before:
-            continue  # it took one of several out, or added one more
-        if UNDOES in version.message:
-            brought = True
-            continue
-        return _made(version, note="an undo brought it back" if brought else "")
-    note = "an undo brought it back" if brought else "no version that the history still has brought it"
-    return Origin(by="undo" if brought else "unknown", note=note)
+class _Trail:
+    """Follows one text back through the versions of its file, newest first, to the one that brought it."""
+
+    def __init__(self, line: str) -> None:
+        core = claim_of(line).core
+        #: What is looked for.
+        self.text = core if len(core) >= _CORE_CHARS and core in line else line
+        self.origin: Origin | None = None
+        self._holder: _Version | None = None  #: the version met last, if it has the text
+        self._is_brought_back = False
+
+    def meet(self, version: _Version, *, has: bool) -> None:
+        """The next older version that changed the file."""
+        if has:
+            self._holder = version
+        elif self._holder is not None:
+            self._leave(self._holder)
+        elif not self._is_brought_back:  # the newest one doesn't have it
+            self.origin = _NOT_YET
+
+    def end(self) -> Origin:
+        """Who wrote it, once all versions are met."""
+        if self.origin is None and self._holder is not None:
+            self._leave(self._holder)
+        return self.origin or (Origin(by="undo", note=_BROUGHT_BACK) if self._is_brought_back else _NOT_YET)
+
+    def _leave(self, holder: _Version) -> None:
+        """The version before this one doesn't have it."""
+        self._holder = None
+        if UNDOES in holder.message:
+            self._is_brought_back = True
+        else:
+            self.origin = _made(holder, note=_BROUGHT_BACK if self._is_brought_back else "")
 
 
-def _changed(repository: Repository, path: str, needle: str) -> list[_Version]:
-    """The versions that have the words more or less often than the one before, newest first."""
-    told = repository.run("log", f"--max-count={_VERSIONS_LOOKED_INTO}", f"-S{needle}", _FORMAT, BRANCH, "--", path)
+def _found(repository: Repository, path: str, lines: Sequence[str]) -> list[Origin]:
+    trails = [_Trail(line) for line in lines]
+    versions = _versions(repository, path)
+    for start in range(0, len(versions), _VERSIONS_AT_ONCE):
+        some = versions[start : start + _VERSIONS_AT_ONCE]
+        open_trails = [trail for trail in trails if trail.origin is None]
+        if not open_trails:
+            break
+        held: dict[str, list[str]] = {version.commit: [] for version in some}
+        for commit, line in repository.lines_with([trail.text for trail in open_trails], held, path):
+            held[commit].append(line)
+        for version in some:
+            for trail in open_trails:
+                if trail.origin is None:
+                    trail.meet(version, has=any(trail.text in line for line in held[version.commit]))
+    return [trail.end() for trail in trails]
+
+
+def _versions(repository: Repository, path: str) -> list[_Version]:
+    """Those that changed a file, newest first."""
+    told = repository.run("log", _FORMAT, BRANCH, "--", f":(literal){path}")
     found = []
     for part in told.decode("utf-8", "replace").split("\x01")[1:]:
         head, _, message = part.partition("\n")
-        commit, at, *parents = head.split()
-        found.append(_Version(commit, int(at), parents[0] if parents else None, message))
+        commit, at = head.split()
+        found.append(_Version(commit, int(at), message))
     return found
-
-
-def _texts(repository: Repository, names: list[str]) -> dict[str, bytes]:
-    """Contents of `version:path`; nothing where a version has no such file."""
-    answer = repository.run("cat-file", "--batch", stdin=b"".join(os.fsencode(name) + b"\n" for name in names))
-    texts: dict[str, bytes] = {}
-    at = 0
-    for name in names:
-        end = answer.index(b"\n", at)
-        about = answer[at:end].split(b" ")
-        at = end + 1
-        texts[name] = b""
-        if len(about) == 3 and about[2].isdigit():  # else `… missing`
-            size = int(about[2])
-            texts[name] = answer[at : at + size]
-            at += size + 1
-    return texts
 
 
 def _made(version: _Version, *, note: str) -> Origin:
