@@ -347,5 +347,6 @@ def test_a_jail_that_does_not_start_is_a_failed_run(folder: Path, tmp_path: Path
             scripted(done()), missing, jail, prompt=render_prompt(folder), effort="low", limits=SMALL
         )
 
-    outcome = asyncio.run(whole()).outcome
-    assert isinstance(outcome, AgentFailed) and "can't be started" in outcome.reason
+    report = asyncio.run(whole())
+    assert isinstance(report.outcome, AgentFailed) and "can't be started" in report.outcome.reason
+    assert not report.started

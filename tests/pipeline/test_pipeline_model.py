@@ -13,6 +13,7 @@ import pytest
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source, StageTwo
 from stillroom.consolidate.outcome import Consolidated, Failed, Phase2Report, Skipped
+from stillroom.consolidate.run import run_phase2
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
 from stillroom.sandbox import probe
 from stillroom.store import Store
@@ -132,6 +133,26 @@ async def test_a_model_extracts_and_an_agent_consolidates(tmp_path: Path, codex_
     assert [call.phase for call in calls].count("extract") == 6
     assert [call.phase for call in calls].count("consolidate") == 2
     assert all(call.outcome == "ok" and call.usage.input_tokens for call in calls)
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_can_not_be_started_is_told_apart_from_one_that_failed(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    with LoopbackModel(Script(Say("done"))) as server:
+        settings = settings_for(tmp_path, server)
+        provider = msgspec.structs.replace(server.provider(), api_key_env="A_KEY_THAT_WENT_AWAY_MEANWHILE")
+        await run(msgspec.structs.replace(settings, memories=Memories()), clock)
+        clock.advance(seconds=7 * HOUR)
+        (settings.root / "MEMORY.md").write_text("# Mine\n", encoding="utf-8")
+        with Store.open(settings.database, clock=clock) as store:
+            settings = msgspec.structs.replace(settings, providers={"loopback": provider})
+            report = await run_phase2(settings, store, clock, worker_id="w")
+        assert server.count == 0
+    assert isinstance(report, Failed)
+    assert report.status == "failed_spawn_agent"
+    assert "A_KEY_THAT_WENT_AWAY_MEANWHILE" in report.reason
+    assert (settings.root / "MEMORY.md").read_text(encoding="utf-8") == "# Mine\n"
 
 
 @needs_shell

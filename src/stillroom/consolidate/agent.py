@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from stillroom import telemetry
 from stillroom.config import Effort, StageTwo
 from stillroom.consolidate.prompt import AgentPrompt
 from stillroom.errors import JailError
@@ -56,6 +57,8 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: AgentOutcome
     jail: Level
+    #: False: its tools did not come up, and nothing was asked.
+    started: bool = True
     requests: int = 0
     tool_calls: int = 0
     usage: Usage = Usage()
@@ -91,6 +94,7 @@ async def run_agent(
     try:
         async with asyncio.timeout(limits.max_run_seconds):
             async with await jail.start(folder, limits=JailLimits.of(limits)) as worker:
+                telemetry.count("memory.phase2", status="agent_spawned")
                 conversation = Conversation(model, worker, folder, limits=limits, concurrency=concurrency, check=check)
                 outcome = await conversation.run(prompt, effort=effort, context_window=context_window)
     except TimeoutError:
@@ -98,7 +102,7 @@ async def run_agent(
     except JailError as error:
         outcome = AgentFailed(reason=str(error))
     if conversation is None:
-        return AgentReport(outcome=outcome, jail=jail.level, seconds=time.perf_counter() - started)
+        return AgentReport(outcome=outcome, jail=jail.level, started=False, seconds=time.perf_counter() - started)
     return AgentReport(
         outcome=outcome,
         jail=jail.level,

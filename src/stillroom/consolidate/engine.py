@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
+from stillroom.errors import ConfigError
 from stillroom.models import Allowance, RateLimitSink, open_agent_model
 from stillroom.rollouts.redact import redact
 from stillroom.spending import Usage
@@ -27,6 +28,10 @@ Check = Callable[[Path], Sequence[str]]
 
 class ConsolidatorStopped(Exception):
     """The agent did not come to an end of its own; the message says what ended it."""
+
+
+class ConsolidatorNotStarted(ConsolidatorStopped):
+    """There was no agent: its model could not be opened, or its tools did not come up."""
 
 
 class Consolidator(Protocol):
@@ -97,17 +102,19 @@ class AgentConsolidator:
         self.prompt = prompt_version()
         memories = self._settings.memories
         limits = RateLimitSink()
-        model = await asyncio.to_thread(
-            open_agent_model,
-            self.engine,
-            self._settings,
-            ledger=self._store.ledger,
-            clock=self._clock,
-            redact=lambda text: redact(text, style=memories.redaction),
-            rate_limits=limits,
-            allowance=self._allowance,
-        )
-        telemetry.count("memory.phase2", status="agent_spawned")
+        try:
+            model = await asyncio.to_thread(
+                open_agent_model,
+                self.engine,
+                self._settings,
+                ledger=self._store.ledger,
+                clock=self._clock,
+                redact=lambda text: redact(text, style=memories.redaction),
+                rate_limits=limits,
+                allowance=self._allowance,
+            )
+        except ConfigError as error:  # it could be opened when the pass began
+            raise ConsolidatorNotStarted(str(error)) from error
         try:
             async with model:  # its connections end with the run
                 report = await run_agent(
@@ -127,6 +134,7 @@ class AgentConsolidator:
                 await asyncio.to_thread(self._store.ledger.save_rate_limits, provider, snapshot, self._clock.now())
         self.usage = report.usage
         if not isinstance(report.outcome, AgentCompleted):
-            raise ConsolidatorStopped(report.outcome.reason)
+            stopped = ConsolidatorStopped if report.started else ConsolidatorNotStarted
+            raise stopped(report.outcome.reason)
         for token_type, tokens in report.usage.by_type():
             telemetry.record("memory.phase2.token_usage", tokens, token_type=token_type)

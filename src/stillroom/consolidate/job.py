@@ -10,7 +10,13 @@ from pathlib import Path
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.consolidate.engine import Check, Consolidator, ConsolidatorStopped, open_consolidator
+from stillroom.consolidate.engine import (
+    Check,
+    Consolidator,
+    ConsolidatorNotStarted,
+    ConsolidatorStopped,
+    open_consolidator,
+)
 from stillroom.consolidate.outcome import Failed, FailureStatus
 from stillroom.errors import InvalidArtifacts, MemoriesFound, StillroomError, StoreError
 from stillroom.lanes import Quarantined
@@ -106,6 +112,8 @@ class Job:
         self.checkpoint(status)
         try:
             yield
+        except ConsolidatorNotStarted as error:
+            raise StepFailed("failed_spawn_agent", str(error)) from error
         except (StillroomError, ConsolidatorStopped, OSError) as error:
             raise StepFailed(status, told(error)) from error
 

@@ -24,6 +24,7 @@ FailureStatus = Literal[
     "failed_sync_workspace_inputs",
     "failed_workspace_status",
     "failed_workspace_diff_file",
+    "failed_spawn_agent",
     "failed_agent",
     "failed_invalid_artifacts",
     "failed_confirm_ownership",
