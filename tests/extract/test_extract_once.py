@@ -228,7 +228,9 @@ def test_a_forgotten_session_leaves_no_name_behind(home: Home) -> None:
     put(home, "b.json", chat(TALK), hours_ago=4)
     home.run()
     (output,) = home.store.stage1_outputs()
-    home.store.delete_thread(output.thread_id)
+    extracted = home.store.thread(output.thread_id)
+    assert extracted is not None
+    home.store.forget([extracted], str, may_change=lambda text: False)
     (left,) = home.store.threads(limit=9)
     name = Path(left.rollout_path).name
     assert told(home, name) == "no_output: extracted up to its last activity"

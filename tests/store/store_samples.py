@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
+
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, StageOne, StageTwo
-from stillroom.store import ConsolidationClaim, Stage1Claim, Stage1Draft, Store
+from stillroom.store import ConsolidationClaim, Stage1Claim, Stage1Draft, Store, Use
 from stillroom.thread import FileStamp, MemoryMode, Thread
 
 NOW = 1_800_000_000
@@ -77,6 +79,17 @@ def extract(
     taken = try_claim(store, thread_id, at=at)
     assert isinstance(taken, Stage1Claim), taken
     assert store.finish_stage1(taken, draft, engine=engine)
+
+
+def use(store: Store, *thread_ids: str, at: int = NOW) -> None:
+    """A session cites the memory of these threads, in one message that no other says."""
+    said = uuid.uuid4().bytes
+    store.uses.record("citing", [Use(kind="citation", digest=said, nth=1, at=at, used=thread_ids)])
+
+
+def forget(store: Store, *threads: Thread) -> None:
+    """Forget these threads; no text of others names them."""
+    store.forget(threads, str, may_change=lambda text: False)
 
 
 def consolidate(store: Store, clock: FixedClock) -> None:

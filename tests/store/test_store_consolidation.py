@@ -12,10 +12,12 @@ from store_samples import (
     TWO,
     consolidate,
     extract,
+    forget,
     on_disk_ids,
     save,
     selected_ids,
     thread,
+    use,
 )
 
 from stillroom.clock import FixedClock
@@ -41,14 +43,13 @@ def test_the_lock_has_one_fresh_owner_and_a_stale_one_is_replaced(store: Store, 
     assert first.input_watermark == 0
     assert store.claim_consolidation(worker_id="other", stage=TWO) == Running()
     clock.advance(seconds=TWO.lease_seconds - 1)
-    assert store.owns_consolidation(first.ownership_token)
+    assert store.claim_consolidation(worker_id="other", stage=TWO) == Running()
     clock.advance(seconds=1)
-    assert not store.owns_consolidation(first.ownership_token)
     second = take(store)
-    assert store.owns_consolidation(second.ownership_token)
     assert not store.succeed_consolidation(first.ownership_token, watermark=1, selected=[])
     assert not store.fail_consolidation(first.ownership_token, reason="late", retry_delay_seconds=1)
     assert not store.heartbeat_consolidation(first.ownership_token, lease_seconds=TWO.lease_seconds)
+    assert store.heartbeat_consolidation(second.ownership_token, lease_seconds=TWO.lease_seconds)
 
 
 def test_a_heartbeat_keeps_the_lock_but_revives_none(store: Store, clock: FixedClock) -> None:
@@ -57,7 +58,7 @@ def test_a_heartbeat_keeps_the_lock_but_revives_none(store: Store, clock: FixedC
     clock.advance(seconds=TWO.lease_seconds - 1)
     assert store.heartbeat_consolidation(lock.ownership_token, lease_seconds=TWO.lease_seconds)
     clock.advance(seconds=TWO.lease_seconds - 1)
-    assert store.owns_consolidation(lock.ownership_token)
+    assert store.claim_consolidation(worker_id="other", stage=TWO) == Running()
     clock.advance(seconds=1)
     assert not store.heartbeat_consolidation(lock.ownership_token, lease_seconds=TWO.lease_seconds)
 
@@ -173,11 +174,11 @@ def test_the_selection_ranks_by_use_then_by_recency(store: Store, clock: FixedCl
     """54: with the values of now."""
     for i in range(5):
         extract(store, f"t{i}", at=WATERMARK + i)
-    store.record_usage(["t1"])
-    store.record_usage(["t1", "t0"])
+    use(store, "t1")
+    use(store, "t1", "t0")
     assert selected_ids(store, limit=4) == ["t1", "t0", "t4", "t3"]
     clock.advance(seconds=1)
-    store.record_usage(["t2"])
+    use(store, "t2", at=clock.now())
     assert selected_ids(store, limit=4) == ["t1", "t2", "t0", "t4"]
     assert on_disk_ids(store, limit=4) == ["t0", "t1", "t2", "t4"]
 
@@ -185,7 +186,7 @@ def test_the_selection_ranks_by_use_then_by_recency(store: Store, clock: FixedCl
 def test_use_long_ago_leaves_the_selection_even_if_the_thread_moved_on(store: Store, clock: FixedClock) -> None:
     """54"""
     extract(store, "used", at=WATERMARK)
-    store.record_usage(["used"])
+    use(store, "used")
     clock.advance(seconds=31 * DAY)
     extract(store, "used", at=clock.now() - DAY)
     extract(store, "never-used", at=clock.now() - DAY)
@@ -218,24 +219,23 @@ def test_the_previous_selection_stays_on_disk_for_one_more_run(store: Store, clo
 def test_the_lowest_ranks_of_the_previous_selection_are_dropped_first(store: Store, clock: FixedClock) -> None:
     for i in range(5):
         extract(store, f"t{i}", at=WATERMARK + i)
-    store.record_usage(["t0"])
+    use(store, "t0")
     consolidate(store, clock)
     extract(store, "new", at=WATERMARK + 9)
-    store.record_usage(["new"])
+    use(store, "new", at=clock.now())
     assert selected_ids(store, limit=1) == ["new"]
     assert on_disk_ids(store, limit=1) == ["new", "t0"]
     assert on_disk_ids(store, limit=2) == ["new", "t0", "t3", "t4"]
 
 
 def test_a_thread_that_may_not_be_remembered_leaves_the_disk_at_once(store: Store, clock: FixedClock) -> None:
-    """54: disabled, polluted, deleted, forgotten, empty."""
-    for name in ("disabled", "polluted", "deleted", "forgotten", "emptied", "kept"):
+    """54: disabled, polluted, forgotten, empty."""
+    for name in ("disabled", "polluted", "forgotten", "emptied", "kept"):
         extract(store, name)
     consolidate(store, clock)
     store.set_memory_mode("disabled", "disabled")
     store.set_memory_mode("polluted", "polluted")
-    store.delete_thread("deleted")
-    store.forget_thread("forgotten")
+    forget(store, thread("forgotten"))
     extract(store, "emptied", at=WATERMARK + 1, draft=None)
     assert on_disk_ids(store) == ["kept"]
 

@@ -212,14 +212,12 @@ class Leases(RuleBasedStateMachine):
         return self.lock.retries > 0
 
     @precondition(lambda self: self.locks)
-    @rule(data=st.data(), worker=st.integers(0, 1), end=st.sampled_from(["succeed", "fail", "beat", "ask"]))
+    @rule(data=st.data(), worker=st.integers(0, 1), end=st.sampled_from(["succeed", "fail", "beat"]))
     def a_holder_or_a_former_one_comes_back(self, data: st.DataObject, worker: int, end: str) -> None:
         token = data.draw(st.sampled_from(self.locks))
         store, lock, now = self.stores[worker], self.lock, self.clock.now()
         owns = lock.token == token
         match end:
-            case "ask":
-                assert store.owns_consolidation(token) == (owns and lock.is_leased(now))
             case "beat":
                 alive = owns and now < lock.leased[1]
                 assert store.heartbeat_consolidation(token, lease_seconds=LEASE) == alive

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import pytest
 from store_samples import (
     DAY,
     DRAFT,
@@ -13,15 +12,16 @@ from store_samples import (
     NOW,
     ONE,
     STAMP,
-    TWO,
     claim,
     claimed_ids,
     consolidate,
     extract,
+    forget,
     save,
     selected_ids,
     thread,
     try_claim,
+    use,
 )
 
 from stillroom.clock import FixedClock
@@ -83,7 +83,7 @@ def test_no_output_asks_for_one_only_if_it_replaced_something(store: Store) -> N
 
 def test_a_new_extraction_replaces_the_texts_but_not_the_use(store: Store, clock: FixedClock) -> None:
     extract(store, "a")
-    store.record_usage(["a"])
+    use(store, "a")
     clock.advance(seconds=60)
     extract(store, "a", at=WATERMARK + 1, draft=Stage1Draft(raw_memory="new", rollout_summary="new"))
     (output,) = store.stage1_outputs()
@@ -104,20 +104,6 @@ def test_an_older_extraction_never_replaces_a_newer_one(store: Store) -> None:
     assert {o.raw_memory for o in store.stage1_outputs()} == {"raw"}
 
 
-def test_a_use_is_counted_once_a_report(store: Store, clock: FixedClock) -> None:
-    """57; ids that come twice in one report count once."""
-    extract(store, "a")
-    extract(store, "b")
-    clock.advance(seconds=5)
-    assert store.record_usage(["a", "unknown", "a"]) == 1
-    assert store.record_usage(iter(["a", "b"])) == 2
-    assert store.record_usage([]) == 0
-    assert {o.thread_id: (o.usage_count, o.last_usage) for o in store.stage1_outputs()} == {
-        "a": (2, NOW + 5),
-        "b": (1, NOW + 5),
-    }
-
-
 def test_the_list_is_newest_first_without_blank_and_refused_ones(store: Store) -> None:
     """53"""
     for i in range(4):
@@ -131,11 +117,11 @@ def test_the_list_is_newest_first_without_blank_and_refused_ones(store: Store) -
 def test_pruning_removes_only_unselected_outputs_that_nobody_used(store: Store, clock: FixedClock) -> None:
     """58"""
     extract(store, "selected", at=NOW - 40 * DAY)
-    store.record_usage(["selected"])
+    use(store, "selected")
     consolidate(store, clock)
     now = clock.now()
     extract(store, "used", at=now - 40 * DAY)
-    store.record_usage(["used"])
+    use(store, "used", at=now)
     extract(store, "on-the-edge", at=now - 30 * DAY)
     extract(store, "stale", at=now - 30 * DAY - 1)
     assert store.prune_stage1(max_unused_days=30, limit=200) == 1
@@ -152,74 +138,42 @@ def test_pruning_takes_the_oldest_and_no_more_than_its_batch(store: Store) -> No
     assert store.prune_stage1(max_unused_days=30, limit=0) == 0
 
 
-def test_clearing_removes_rows_and_keeps_threads_with_their_modes(store: Store) -> None:
-    """45"""
-    extract(store, "a")
-    extract(store, "b")
-    store.set_memory_mode("b", "polluted")
-    save(store, thread("c"))
-    running = try_claim(store, "c")
-    lock = store.claim_consolidation(worker_id="w", stage=TWO)
-    store.clear_memory()
-    assert store.stage1_outputs() == []
-    assert store.stage1_job("a") is None
-    assert store.consolidation_job() is None
-    assert {t.thread_id: t.memory_mode for t in store.threads()} == {"a": "enabled", "b": "polluted", "c": "enabled"}
-    assert isinstance(running, Stage1Claim)
-    assert not store.finish_stage1(running, DRAFT, engine="offline")
-    assert not store.succeed_consolidation(lock.ownership_token, watermark=1, selected=[])  # type: ignore[union-attr]
-    assert claimed_ids(store) == ["c", "a"]
-
-
-@pytest.mark.parametrize("end", ["clear", "delete", "forget", "replace"])
-def test_forgotten_text_is_gone_from_the_files(store: Store, tmp_path: Path, end: str) -> None:
+def test_forgotten_text_is_gone_from_the_files(store: Store, tmp_path: Path) -> None:
     secret = "a very particular sentence " * 500
     extract(store, "a", draft=Stage1Draft(raw_memory=secret, rollout_summary="x"))
-    match end:
-        case "clear":
-            store.clear_memory()
-        case "delete":
-            store.delete_thread("a")
-        case "forget":
-            store.forget_thread("a")
-        case _:
-            extract(store, "a", at=WATERMARK + 1, draft=None)
-            store.clear_memory()
+    extract(store, "b", draft=Stage1Draft(raw_memory=secret, rollout_summary="x"))
+    extract(store, "b", at=WATERMARK + 1, draft=None)
+    forget(store, thread("a"))
+    assert store.compact()
     for file in tmp_path.iterdir():
         assert b"very particular" not in file.read_bytes(), file
 
 
-def test_deleting_a_thread_removes_its_output_and_asks_for_forgetting_if_it_was_selected(
-    store: Store, clock: FixedClock
-) -> None:
+def test_forgetting_a_thread_removes_its_output_and_asks_for_a_consolidation(store: Store, clock: FixedClock) -> None:
     """48"""
     extract(store, "a")
     extract(store, "b")
     consolidate(store, clock)
-    extract(store, "c", at=NOW)
-    before = watermark(store)
-    store.delete_thread("c")
-    assert watermark(store) == before
-    store.delete_thread("a")
+    forget(store, thread("a"))
     assert watermark(store) == clock.now()
     assert [o.thread_id for o in store.stage1_outputs()] == ["b"]
     assert store.stage1_job("a") is None
     assert store.thread("a") is None
-    store.delete_thread("never-there")
+    forget(store, thread("never-there"))
 
 
-def test_a_deleted_thread_refuses_the_worker_that_runs_it(store: Store) -> None:
+def test_a_forgotten_thread_refuses_the_worker_that_runs_it(store: Store) -> None:
     """§11 item 23: no orphan."""
     save(store, thread("a"))
     (taken,) = claim(store)
-    store.delete_thread("a")
+    forget(store, thread("a"))
     assert not store.finish_stage1(taken, DRAFT, engine="offline")
     assert store.stage1_outputs() == []
 
 
 def test_a_forgotten_thread_does_not_come_back_with_the_next_scan(store: Store) -> None:
     extract(store, "a")
-    store.forget_thread("a")
+    forget(store, thread("a"))
     save(store, thread("a", updated_at=WATERMARK + 60))
     assert claim(store, backfill=True) == []
     assert store.stage1_outputs() == []
@@ -322,9 +276,9 @@ def test_text_of_any_kind_is_stored(store: Store) -> None:
     (output,) = store.select_inputs(limit=1, max_unused_days=MEMORIES.max_unused_days).on_disk
     assert (output.raw_memory, output.rollout_summary, output.rollout_slug) == ("x\ud800", "\0y", "\udfff")
     assert output.rollout_path == "/r/\udcfe.jsonl"
-    assert store.record_usage(["odd\udcff"]) == 1
+    use(store, "odd\udcff")
     assert store.forget_missing("codex", set()) == 1
-    store.forget_thread("odd\udcff")
+    forget(store, odd)
     assert store.stage1_outputs() == []
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import msgspec
-from store_samples import STAMP, save, thread
+from store_samples import STAMP, forget, save, thread
 
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, StageOne
@@ -47,7 +47,7 @@ def test_what_no_reader_knows_is_added_up_by_agent_kind_and_version(store: Store
     assert store.reads.totals() == [
         ReadTotal(agent="codex", threads=4, messages=12, tokens=160, bad_lines=4, long_lines=8, cut_bytes=200)
     ]
-    store.delete_thread("a")
+    forget(store, thread("a"))
     assert sum(each.records for each in store.reads.unknown()) == 6
 
 

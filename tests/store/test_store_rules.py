@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from store_samples import DAY, DRAFT, HOUR, MEMORIES, NOW, ONE, STAMP, consolidate, extract, save, thread
+from store_samples import DAY, DRAFT, HOUR, MEMORIES, NOW, ONE, STAMP, consolidate, extract, save, thread, use
 
 from stillroom.clock import FixedClock
 from stillroom.config import Memories
@@ -300,7 +300,7 @@ def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: S
     assert (deciding(), rulings(store, clock)["kept"].verdict) == ("used", "refuses")
     assert deciding(memories=Memories(max_unused_days=40)) is None
     consolidate(store, clock)
-    store.record_usage(["t"])
+    use(store, "t", at=clock.now())
     consolidate(store, clock)
     assert store.undo([]) == 1
     assert (deciding(), store.uses.worth(since=0).undone) == ("undone", 1)
@@ -367,7 +367,8 @@ def test_the_rules_say_of_every_output_what_the_selection_and_the_pruning_do(see
             texts = luck.choice(["raw", "raw", " \n"])
             draft = luck.choice([Stage1Draft(raw_memory=texts, rollout_summary=texts)] * 3 + [None])
             extract(store, name, at=NOW - luck.choice([DAY, 29 * DAY, 30 * DAY, 31 * DAY]), draft=draft)
-            store.record_usage([name] * luck.randint(0, 2))
+            if luck.random() < 2 / 3:
+                use(store, name)
         if luck.random() < 0.5:
             consolidate(store, clock)
         store.set_memory_mode(luck.choice(names), luck.choice(["enabled", "disabled"]))

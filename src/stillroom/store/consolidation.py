@@ -79,12 +79,6 @@ def heartbeat(db: sqlite3.Connection, token: str, *, lease_seconds: int, now: in
     return leases.renew(db, CONSOLIDATION, CONSOLIDATION_KEY, token=token, lease_seconds=lease_seconds, now=now)
 
 
-def owns(db: sqlite3.Connection, token: str, *, now: int) -> bool:
-    """Whether the lock is this owner's and its lease has not run out."""
-    job = leases.read_job(db, CONSOLIDATION, CONSOLIDATION_KEY)
-    return job is not None and job.ownership_token == token and leases.is_leased(job, now=now)
-
-
 def succeed(db: sqlite3.Connection, token: str, *, watermark: int, selected: Iterable[Stage1Output], now: int) -> bool:
     """The folder now holds `selected`: remember exactly these versions as the previous selection."""
     cursor = execute(db, "finish_consolidation_job", token=token, watermark=watermark, retries=_RETRIES, now=now)

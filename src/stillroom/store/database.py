@@ -69,11 +69,6 @@ class Database:
         with self._transaction("BEGIN IMMEDIATE") as db:
             yield db
 
-    def erase_journal(self) -> None:
-        """Leave no deleted text in the write-ahead log, unless another process reads it right now."""
-        with self._lock, self._typed_errors():
-            self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
     def compact(self) -> bool:
         """Write the file anew without its free pages, and empty the log; False: another process still reads the log."""
         with self._lock, self._typed_errors():

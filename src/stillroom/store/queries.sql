@@ -909,14 +909,6 @@ UPDATE jobs SET reopened = 1, retry_at = NULL
 WHERE kind = 'memory_stage1' AND job_key = :thread_id AND status = 'done'
     AND NOT EXISTS (SELECT 1 FROM stage1_outputs WHERE thread_id = :thread_id);
 
--- delete_all_outputs --
--- Forget everything that was extracted.
-DELETE FROM stage1_outputs;
-
--- delete_all_jobs --
--- Forget all work; whoever runs a job now is refused when it finishes.
-DELETE FROM jobs;
-
 -- enqueue_consolidation --
 -- There is something new to consolidate. Lifts the pause after a failure while retries are left; never the cooldown
 -- after a success. The watermark only grows.

@@ -1,8 +1,8 @@
 """Jobs of phase 1: claims, finishes, and the outputs that they leave (spec §4.4-4.7).
 
 Where this differs from Codex: a lease can be renewed but not revived; taking over a job whose owner went silent costs
-it a retry, so that a rollout which kills its worker is not run for ever; a backfill has neither age nor scan limit; an
-id that comes twice in one report of use counts once; threads can be reopened for another engine.
+it a retry, so that a rollout which kills its worker is not run for ever; a backfill has neither age nor scan limit;
+threads can be reopened for another engine.
 
 All functions run inside a transaction of the caller.
 """
@@ -10,7 +10,7 @@ All functions run inside a transaction of the caller.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from itertools import islice
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ from stillroom.store.records import (
     ThreadsLeft,
     UpToDate,
 )
-from stillroom.store.sql import QUERIES, execute
+from stillroom.store.sql import execute
 from stillroom.store.texts import from_sql, to_sql, values
 
 _DAY_MS = 24 * 3600 * 1000
@@ -354,18 +354,6 @@ def prune(db: sqlite3.Connection, *, max_unused_days: int, limit: int, now: int)
     """Remove unselected outputs that nobody used for longer than this, oldest first. Their jobs stay done."""
     cutoff = now - max(max_unused_days, 0) * _DAY_MS // 1000
     return execute(db, "prune_outputs", cutoff=cutoff, limit=max(limit, 0)).rowcount
-
-
-def record_usage(db: sqlite3.Connection, thread_ids: Iterable[str], *, now: int) -> int:
-    """Count one use of each; ids without an output are ignored. Returns how many were counted."""
-    unique = [{"thread_id": to_sql(thread_id), "now": now} for thread_id in dict.fromkeys(thread_ids)]
-    return db.executemany(QUERIES["use_output"], unique).rowcount if unique else 0
-
-
-def clear(db: sqlite3.Connection) -> None:
-    """Forget every output and every job; threads and their modes stay."""
-    execute(db, "delete_all_outputs")
-    execute(db, "delete_all_jobs")
 
 
 def _output_watermark(db: sqlite3.Connection, thread_id: str) -> int:

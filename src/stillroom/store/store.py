@@ -176,19 +176,6 @@ class Store:
         with self._database.write() as db:
             return threads.set_mode(db, thread_id, mode, now=self._clock.now())
 
-    def forget_thread(self, thread_id: str) -> None:
-        """Remove the thread's output and never extract it again, even if its rollout stays."""
-        with self._database.write() as db:
-            threads.set_mode(db, thread_id, "disabled", now=self._clock.now())
-            threads.forget(db, thread_id, now=self._clock.now())
-        self._database.erase_journal()
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Remove the thread with its output. A scan that finds its rollout again starts from nothing."""
-        with self._database.write() as db:
-            threads.delete(db, thread_id, now=self._clock.now())
-        self._database.erase_journal()
-
     # Forgetting
 
     def each_output(self, visit: Callable[[KeptOutput], None]) -> None:
@@ -500,17 +487,6 @@ class Store:
         with self._database.write() as db:
             return stage1.prune(db, max_unused_days=max_unused_days, limit=limit, now=self._clock.now())
 
-    def record_usage(self, thread_ids: Iterable[str]) -> int:
-        """Count one use of each of these memories; returns how many are known."""
-        with self._database.write() as db:
-            return stage1.record_usage(db, thread_ids, now=self._clock.now())
-
-    def clear_memory(self) -> None:
-        """Forget every output and every job. Threads, their modes and the spending stay."""
-        with self._database.write() as db:
-            stage1.clear(db)
-        self._database.erase_journal()
-
     # Phase 2
 
     def enqueue_consolidation(self, watermark: int) -> None:
@@ -529,11 +505,6 @@ class Store:
         """Renew the lease. False: it has run out or was taken over, so stop."""
         with self._database.write() as db:
             return consolidation.heartbeat(db, token, lease_seconds=lease_seconds, now=self._clock.now())
-
-    def owns_consolidation(self, token: str) -> bool:
-        """Whether the lock is still held, by a lease that has not run out."""
-        with self._database.read() as db:
-            return consolidation.owns(db, token, now=self._clock.now())
 
     def succeed_consolidation(self, token: str, *, watermark: int, selected: Sequence[Stage1Output]) -> bool:
         """The folder holds `Selection.selected` up to the watermark. False: the lock is somebody else's by now.

@@ -90,21 +90,6 @@ def set_mode(db: sqlite3.Connection, thread_id: str, mode: MemoryMode, *, now: i
     return thread.memory_mode != mode
 
 
-def forget(db: sqlite3.Connection, thread_id: str, *, now: int) -> None:
-    """Remove what was made of the thread and the record that it was extracted."""
-    selected = is_selected(db, thread_id)
-    execute(db, "delete_output", thread_id=to_sql(thread_id))
-    execute(db, "delete_stage1_job", thread_id=to_sql(thread_id))
-    if selected:
-        enqueue(db, now)
-
-
-def delete(db: sqlite3.Connection, thread_id: str, *, now: int) -> None:
-    """Forget it, and that it exists."""
-    forget(db, thread_id, now=now)
-    execute(db, "delete_thread", thread_id=to_sql(thread_id))
-
-
 def _columns(thread: Thread, stamp: FileStamp) -> dict[str, object]:
     return {
         **columns(msgspec.structs.asdict(thread)),
