@@ -40,9 +40,9 @@ def fill(settings: Settings) -> str:
     with Store.open(settings.database, clock=FixedClock(NOW * 1000)) as store:
         for version in range(VERSIONS):
             numbers = range(version * THREADS // VERSIONS, (version + 1) * THREADS // VERSIONS)
-            store.save_threads([(_thread(number), FileStamp(size=1, mtime_ns=1)) for number in numbers])
+            store.threads.save([(_thread(number), FileStamp(size=1, mtime_ns=1)) for number in numbers])
             for number in numbers:
-                claim = store.try_claim_stage1(
+                claim = store.extraction.try_claim(
                     _thread(number).thread_id,
                     worker_id="b",
                     source_updated_at=NOW - THREADS + number,
@@ -50,8 +50,8 @@ def fill(settings: Settings) -> str:
                     max_running=8,
                 )
                 assert isinstance(claim, Stage1Claim)
-                store.finish_stage1(claim, _draft(number, words), engine="offline")
-            selected = store.select_inputs(limit=256, max_unused_days=30).selected
+                store.extraction.finish(claim, _draft(number, words), engine="offline")
+            selected = store.consolidation.select(limit=256, max_unused_days=30).selected
             artifacts.sync(settings.root, selected)
             for name, text in (("MEMORY.md", _handbook(selected)), ("memory_summary.md", _summary(selected))):
                 (settings.root / name).write_text(text, encoding="utf-8")

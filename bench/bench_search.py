@@ -42,14 +42,14 @@ def fill(settings: Settings, notes: list[str]) -> None:
     folder.mkdir(parents=True)
     with Store.open(settings.database, clock=CLOCK) as store:
         threads = [_thread(number) for number in range(NOTES)]
-        store.save_threads([(thread, FileStamp(size=1, mtime_ns=1)) for thread in threads])
+        store.threads.save([(thread, FileStamp(size=1, mtime_ns=1)) for thread in threads])
         for thread, note in zip(threads, notes, strict=True):
             (folder / f"{thread.thread_id}.md").write_text(note, encoding="utf-8")
-            claim = store.try_claim_stage1(
+            claim = store.extraction.try_claim(
                 thread.thread_id, worker_id="b", source_updated_at=1000, stage=StageOne(), max_running=8
             )
             assert isinstance(claim, Stage1Claim)
-            store.finish_stage1(claim, Stage1Draft(raw_memory=note, rollout_summary=note), engine="offline")
+            store.extraction.finish(claim, Stage1Draft(raw_memory=note, rollout_summary=note), engine="offline")
 
 
 def _thread(number: int) -> Thread:

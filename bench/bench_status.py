@@ -64,7 +64,7 @@ def measure(settings: Settings, *, threads: int, turns: int) -> dict[str, tuple[
 
 
 def extract_some(store: Store, count: int) -> None:
-    claims = store.claim_stage1(
+    claims = store.extraction.claim(
         worker_id="w",
         current_thread_id=None,
         memories=Memories(),
@@ -72,7 +72,7 @@ def extract_some(store: Store, count: int) -> None:
         max_claims=count,
     )
     for claim in claims:
-        store.finish_stage1(claim, DRAFT, engine="offline")
+        store.extraction.finish(claim, DRAFT, engine="offline")
 
 
 def timed(work: Callable[[], object], turns: int, who: int) -> tuple[float, float]:

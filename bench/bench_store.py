@@ -54,11 +54,11 @@ def thread(number: int, updated_at_ms: int) -> Thread:
 def fill(store: Store, *, threads: int, now_ms: int) -> None:
     """Threads over nine days, all eligible."""
     step_ms = 9 * 24 * HOUR_MS // threads
-    store.save_threads([(thread(i, now_ms - 7 * HOUR_MS - i * step_ms), STAMP) for i in range(threads)])
+    store.threads.save([(thread(i, now_ms - 7 * HOUR_MS - i * step_ms), STAMP) for i in range(threads)])
 
 
 def claim(store: Store, *, max_claims: int = 2, backfill: bool = False) -> list[Stage1Claim]:
-    return store.claim_stage1(
+    return store.extraction.claim(
         worker_id="worker",
         current_thread_id=None,
         memories=Memories(),
@@ -84,13 +84,13 @@ def measure_claims(folder: Path, *, threads: int, rounds: int = 25) -> dict[str,
                 claims = claim(store, backfill=backfill)
                 times.append((time.perf_counter() - started) * 1000)
                 for one in claims if finish else []:
-                    store.finish_stage1(one, DRAFT, engine="offline")
+                    store.extraction.finish(one, DRAFT, engine="offline")
             return statistics.median(times)
 
         results["claim 2, nothing done yet (ms)"] = timed()
         while done := claim(store, max_claims=128):
             for one in done:
-                store.finish_stage1(one, DRAFT, engine="offline")
+                store.extraction.finish(one, DRAFT, engine="offline")
         results["claim, newest 5,000 all done (ms)"] = timed()
         results["claim 2 of a backfill behind these (ms)"] = timed(backfill=True)
     return results
@@ -109,12 +109,12 @@ def work(path: Path, seconds: float, gate: Barrier, answers: Queue[Tally]) -> No
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             for one in claim(store, max_claims=8):  # the cap of all workers together
-                assert store.finish_stage1(one, DRAFT, engine="offline")
+                assert store.extraction.finish(one, DRAFT, engine="offline")
                 done.append((one.thread_id, one.source_updated_at))
-                found = store.thread(one.thread_id)
+                found = store.threads.get(one.thread_id)
                 assert found is not None
                 moved_on = msgspec.structs.replace(found, updated_at_ms=found.updated_at_ms + 1000)
-                store.save_threads([(moved_on, STAMP)])
+                store.threads.save([(moved_on, STAMP)])
     answers.put(Tally(lock_errors=0, done=done))
 
 

@@ -91,14 +91,14 @@ def fill(settings: Settings, store: Store, count: int, *, now_ms: int) -> None:
         )
         for number in range(count)
     ]
-    store.save_threads([(thread, FileStamp(size=1000, mtime_ns=1)) for thread in threads])
-    while claims := store.claim_stage1(
+    store.threads.save([(thread, FileStamp(size=1000, mtime_ns=1)) for thread in threads])
+    while claims := store.extraction.claim(
         worker_id="w", current_thread_id=None, memories=Memories(), stage=StageOne(), max_claims=500
     ):
         for claim in claims:
             number = int(claim.thread_id[-5:])
             text = f"{line(number)}\n" + f"line of {number} about what was learned there, at some length\n" * 40
-            store.finish_stage1(
+            store.extraction.finish(
                 claim, Stage1Draft(raw_memory=text, rollout_summary=text, rollout_slug=None), engine="x"
             )
     settings.root.mkdir()

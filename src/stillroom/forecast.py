@@ -109,7 +109,7 @@ def forecast(
 
     Raises `ConfigError` for a model that can't be used.
     """
-    threads = [standing.thread for standing in store.standings(question) if standing.state == "next"]
+    threads = [standing.thread for standing in store.standings.of_all(question) if standing.state == "next"]
     spent = store.ledger.spending()
     extract, unreadable = _extraction(settings, threads, spent, on_progress, environ)
     consolidate = _consolidation(settings, store, question, threads, unreadable, spent, environ)
@@ -192,7 +192,7 @@ def _consolidation(
     limit = memories.max_raw_memories_for_consolidation
     # What is extracted again takes the place of what there is.
     again, extracted = {thread.thread_id for thread in threads}, len(threads) - unreadable
-    there = store.select_inputs(limit=limit, max_unused_days=memories.max_unused_days).on_disk
+    there = store.consolidation.select(limit=limit, max_unused_days=memories.max_unused_days).on_disk
     inputs = [output for output in there if output.thread_id not in again]
     if not extracted and (not inputs or _is_consolidated(store)):
         return None
@@ -213,14 +213,14 @@ def _consolidation(
 
 def _waits(settings: Settings, store: Store, question: Question) -> bool:
     """Whether a hook's pass would consolidate nothing yet: the last time was less than six hours ago."""
-    job = store.consolidation_job()
+    job = store.consolidation.job()
     if job is None or job.finished_at is None or job.last_error is not None or question.backfill:
         return False
     return job.finished_at <= question.now < job.finished_at + settings.stage_two.success_cooldown_seconds
 
 
 def _is_consolidated(store: Store) -> bool:
-    job = store.consolidation_job()
+    job = store.consolidation.job()
     return job is not None and (job.input_watermark or 0) <= (job.last_success_watermark or 0)
 
 

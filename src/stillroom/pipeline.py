@@ -211,7 +211,7 @@ async def _pass(
         # 3. Prune stale, unused outputs: free, therefore ahead of the guard.
         stage = settings.stage_one
         pruned = await asyncio.to_thread(
-            store.prune_stage1, max_unused_days=settings.memories.max_unused_days, limit=stage.retention_batch
+            store.outputs.prune, max_unused_days=settings.memories.max_unused_days, limit=stage.retention_batch
         )
         report = put(report, pruned=pruned)
         # 4. Leave a person's quota alone.
@@ -258,9 +258,9 @@ async def _pass(
 async def _taken_up(store: Store, report: PipelineReport, options: Options) -> PipelineReport:
     """What a person wants done again is to be done again."""
     if options.upgrade:
-        report = msgspec.structs.replace(report, reopened=await asyncio.to_thread(store.reopen_offline))
+        report = msgspec.structs.replace(report, reopened=await asyncio.to_thread(store.extraction.reopen_offline))
     if options.retry:
-        report = msgspec.structs.replace(report, retried=await asyncio.to_thread(store.retry_failed))
+        report = msgspec.structs.replace(report, retried=await asyncio.to_thread(store.jobs.retry_failed))
     return report
 
 
@@ -323,7 +323,7 @@ def _gate(settings: Settings, trigger: Trigger) -> SkipReason | None:
 
 async def _gate_source(store: Store, trigger: Trigger) -> SkipReason | None:
     """A thread's own record says whether it is a sub-agent (`{"subagent":…}`) or a worker (`{"internal":…}`)."""
-    thread = await asyncio.to_thread(store.thread, trigger.thread_id) if trigger.thread_id else None
+    thread = await asyncio.to_thread(store.threads.get, trigger.thread_id) if trigger.thread_id else None
     if thread is None:
         return None
     if "internal" in thread.source:

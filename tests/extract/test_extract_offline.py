@@ -28,7 +28,7 @@ def test_what_the_user_asked_for_is_kept_with_its_engine(home: Home):
     report = home.run()
     assert isinstance(report.outcomes[0], WithOutput)
     assert report.usage is None
-    (stored,) = home.store.stage1_outputs()
+    (stored,) = home.store.outputs.latest()
     assert stored.engine == "offline"
     assert "make check" in stored.raw_memory
     assert home.store.ledger.calls() == []
@@ -43,7 +43,7 @@ def test_what_a_session_held_is_kept_when_it_is_read(home: Home):
     assert (total.threads, total.bad_lines) == (1, 1)
     assert total.messages > 0
     assert [(each.kind, each.records) for each in home.store.reads.unknown()] == [("hologram", 1)]
-    thread = home.store.thread(thread_id(0))
+    thread = home.store.threads.get(thread_id(0))
     assert thread is not None
     counted = count_thread(thread, stage=home.settings.stage_one)
     assert (counted.messages, counted.tokens, counted.unknown) == (total.messages, total.tokens, {"hologram": 1})
@@ -54,7 +54,7 @@ def test_secrets_do_not_survive(home: Home):
     text = f"Always push with the token {secret}, and never force-push to main."
     home.add(0, size_bytes=2000, messages=(text,))
     home.run()
-    for stored in home.store.stage1_outputs():
+    for stored in home.store.outputs.latest():
         assert secret not in stored.raw_memory + stored.rollout_summary + (stored.rollout_slug or "")
         assert "ghp_" not in stored.raw_memory + stored.rollout_summary + (stored.rollout_slug or "")
 
@@ -63,7 +63,7 @@ def test_a_session_of_small_talk_is_a_success_without_a_row(home: Home):
     home.add(0, size_bytes=1, messages=("what day is it?",))
     report = home.run()
     assert isinstance(report.outcomes[0], NoOutput)
-    job = home.store.stage1_job(thread_id(0))
+    job = home.store.extraction.job(thread_id(0))
     assert job is not None
     assert job.status == "done"
 

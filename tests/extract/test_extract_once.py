@@ -66,19 +66,19 @@ def pydantic_ai(said: list[tuple[str, str]]) -> list[dict[str, Any]]:
 def ends(home: Home) -> dict[str, object]:
     """How each file's thread ended in a pass, and the one that it left its words to."""
     report = home.run()
-    threads = {each.thread_id: each for each in home.store.threads(limit=99)}
+    threads = {each.thread_id: each for each in home.store.threads.newest(limit=99)}
     return {Path(threads[each.thread_id].rollout_path).name: each for each in report.outcomes}
 
 
 def told(home: Home, name: str) -> str:
     question = Question(memories=home.settings.memories, stage=home.settings.stage_one, now_ms=NOW_MS)
-    (found,) = [each for each in home.store.standings(question) if each.thread.rollout_path.endswith(name)]
+    (found,) = [each for each in home.store.standings.of_all(question) if each.thread.rollout_path.endswith(name)]
     assert found.decided is not None
     return f"{found.state}: {why(found.decided)}"
 
 
 def memories(home: Home) -> str:
-    return "\n".join(each.raw_memory for each in home.store.stage1_outputs())
+    return "\n".join(each.raw_memory for each in home.store.outputs.latest())
 
 
 def test_one_talk_in_three_formats_is_distilled_once_and_the_others_say_where(home: Home) -> None:
@@ -87,7 +87,7 @@ def test_one_talk_in_three_formats_is_distilled_once_and_the_others_say_where(ho
     put(home, "c.json", pydantic_ai(TALK), hours_ago=5, format="pydantic-ai")
     outcomes = ends(home)
     (first,) = [each.thread_id for each in outcomes.values() if isinstance(each, WithOutput)]
-    assert {each.thread_id for each in home.store.stage1_outputs()} == {first}
+    assert {each.thread_id for each in home.store.outputs.latest()} == {first}
     names = [name for name, each in outcomes.items() if isinstance(each, Skipped)]
     assert len(names) == 2
     assert {told(home, name) for name in names} == {f"no_output: word for word what `{first}` says, and left to it"}
@@ -106,7 +106,7 @@ def test_a_talk_that_goes_on_in_another_file_is_distilled_for_what_is_new(home: 
     assert outcomes["long.json"].read.messages == 2
     assert "extracted up to its last activity, from where it leaves `chat-" in told(home, "long.json")
     assert [memories(home).count(words) for words in ASKED] == [1, 1]
-    assert len(home.store.stage1_outputs()) == 2
+    assert len(home.store.outputs.latest()) == 2
 
 
 def test_the_beginning_of_a_talk_that_is_known_is_not_distilled(home: Home) -> None:
@@ -162,22 +162,22 @@ def test_talks_that_only_begin_alike_are_distilled_both(home: Home) -> None:
 def test_what_was_left_to_a_session_that_fails_is_extracted_after_all(home: Home) -> None:
     put(home, "a.json", chat(TALK), hours_ago=3)
     home.register()
-    (claim,) = home.store.claim_stage1(
+    (claim,) = home.store.extraction.claim(
         worker_id="w",
         current_thread_id=None,
         memories=home.settings.memories,
         stage=home.settings.stage_one,
         max_claims=1,
     )
-    thread = home.store.thread(claim.thread_id)
+    thread = home.store.threads.get(claim.thread_id)
     assert thread is not None
     with open_thread(thread, max_line_bytes=1 << 20) as items:
         chain = chain_of(items, max_items=100)
     assert chain is not None and len(chain) == 16
-    assert home.store.settle_contents(claim.thread_id, chain) is None
+    assert home.store.extraction.settle_contents(claim.thread_id, chain) is None
     put(home, "b.json", chat(TALK), hours_ago=4)
     assert isinstance(ends(home)["b.json"], Skipped)
-    assert home.store.fail_stage1(claim, reason="disk on fire", retry_delay_seconds=3600)
+    assert home.store.extraction.fail(claim, reason="disk on fire", retry_delay_seconds=3600)
     assert isinstance(ends(home)["b.json"], WithOutput)
     home.clock.advance(seconds=7200)
     assert isinstance(ends(home)["a.json"], Skipped), "its turn comes, and the other has told all"
@@ -212,7 +212,7 @@ def test_what_was_left_to_a_file_that_holds_another_talk_now_is_extracted_after_
 def test_the_rest_of_a_session_is_the_same_in_either_way_of_reading(home: Home) -> None:
     put(home, "a.json", chat(TALK + MORE), hours_ago=3)
     home.register()
-    (thread,) = home.store.threads(limit=9)
+    (thread,) = home.store.threads.newest(limit=9)
     for passed in range(6):
         rest = Rest(**{name: getattr(thread, name) for name in thread.__struct_fields__}, told_items=passed)
         with open_thread(rest, max_line_bytes=1 << 20) as items:
@@ -227,10 +227,10 @@ def test_a_forgotten_session_leaves_no_name_behind(home: Home) -> None:
     put(home, "a.json", chat(TALK), hours_ago=3)
     put(home, "b.json", chat(TALK), hours_ago=4)
     home.run()
-    (output,) = home.store.stage1_outputs()
-    extracted = home.store.thread(output.thread_id)
+    (output,) = home.store.outputs.latest()
+    extracted = home.store.threads.get(output.thread_id)
     assert extracted is not None
-    home.store.forget([extracted], str, may_change=lambda text: False)
-    (left,) = home.store.threads(limit=9)
+    home.store.forgetting.forget([extracted], str, may_change=lambda text: False)
+    (left,) = home.store.threads.newest(limit=9)
     name = Path(left.rollout_path).name
     assert told(home, name) == "no_output: extracted up to its last activity"

@@ -21,7 +21,7 @@ def with_source(home: Home, root: Path, format: str = "codex") -> None:
 
 
 def place(home: Home) -> str:
-    (thread,) = home.store.threads()
+    (thread,) = home.store.threads.newest()
     return thread.rollout_path
 
 
@@ -105,7 +105,7 @@ def test_a_talk_that_moves_in_its_file_is_read_where_it_is_now(home: Home, tmp_p
 def test_places_of_threads_that_are_not_known_are_not_kept(home: Home) -> None:
     home.add(0)
     home.register()
-    known = home.store.places([thread_id(0), "nobody"])
+    known = home.store.threads.places([thread_id(0), "nobody"])
     assert set(known) == {thread_id(0)}
-    home.store.save_copies([("nobody", Place("codex", "/elsewhere", 0, known[thread_id(0)].stamp))])
-    assert set(home.store.file_stamps("codex")) == {known[thread_id(0)].path}
+    home.store.threads.save_copies([("nobody", Place("codex", "/elsewhere", 0, known[thread_id(0)].stamp))])
+    assert set(home.store.threads.file_stamps("codex")) == {known[thread_id(0)].path}

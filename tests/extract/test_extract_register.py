@@ -56,7 +56,7 @@ def test_with_generation_off_new_sessions_stay_out_and_known_ones_go_on(home: Ho
     home.register()
     home.change(generate_memories=True)
     home.register()
-    modes = {thread.thread_id: thread.memory_mode for thread in home.store.threads()}
+    modes = {thread.thread_id: thread.memory_mode for thread in home.store.threads.newest()}
     assert modes == {thread_id(0): "enabled", thread_id(1): "disabled"}
 
 
@@ -67,7 +67,7 @@ def test_secrets_are_in_nothing_that_is_stored_of_a_thread(home: Home):
     git = f'"git":{{"branch":"x-{secret}","repository_url":"https://me:{secret}@github.com/a/b.git"}},'
     path.write_text(text.replace('"cwd":', f'{git}"cwd":', 1), encoding="utf-8")
     home.register()
-    (thread,) = home.store.threads()
+    (thread,) = home.store.threads.newest()
     assert thread.preview == "Push with [REDACTED_SECRET:github_token] please."
     assert thread.git_branch is not None
     assert thread.git_origin_url is not None
@@ -84,10 +84,10 @@ def test_a_redacted_title_is_no_change_in_every_pass(home: Home):
         db.execute("INSERT INTO threads VALUES (?, ?)", (thread_id(0), f"Push {secret}"))
         db.commit()
     home.register()
-    (stored,) = home.store.threads()
+    (stored,) = home.store.threads.newest()
     assert stored.title == "Push [REDACTED_SECRET:github_token]"
     assert home.register().unchanged == 1
-    assert home.store.threads() == [stored]
+    assert home.store.threads.newest() == [stored]
 
 
 def test_a_change_in_the_table_of_a_thread_of_years_ago_is_seen(home: Home):
@@ -102,7 +102,7 @@ def test_a_change_in_the_table_of_a_thread_of_years_ago_is_seen(home: Home):
         db.execute("INSERT INTO threads VALUES (?, 'disabled')", (thread_id(2),))
         db.commit()
     home.register()
-    assert [thread.memory_mode for thread in home.store.threads()] == ["enabled", "enabled", "disabled"]
+    assert [thread.memory_mode for thread in home.store.threads.newest()] == ["enabled", "enabled", "disabled"]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_session_of_a_memory_is_never_learnt_from(home: Home, cwd: str, refuse
     home.add(0, cwd=cwd.format(home=home.settings.home, codex=home.codex))
     for _ in range(2):  # it stays so when its agent's table is looked at again
         home.register()
-    (standing,) = home.store.standings(
+    (standing,) = home.store.standings.of_all(
         Question(memories=home.settings.memories, stage=home.settings.stage_one, now_ms=home.clock.now_ms())
     )
     assert (standing.decided is not None and standing.decided.rule == "memory_worker") is refused

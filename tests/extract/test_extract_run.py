@@ -41,7 +41,7 @@ def test_a_finished_session_becomes_a_stored_memory(home: Home):
     assert report.usage is not None
     assert report.usage.input_tokens > 10_000
     assert outcome.read.bytes > 60_000
-    (stored,) = home.store.stage1_outputs()
+    (stored,) = home.store.outputs.latest()
     assert stored.raw_memory == SAMPLE_MEMORY["raw_memory"]
     assert stored.rollout_summary == SAMPLE_MEMORY["rollout_summary"]
     assert (stored.rollout_slug, stored.engine, stored.cwd) == (
@@ -49,7 +49,7 @@ def test_a_finished_session_becomes_a_stored_memory(home: Home):
         "loopback:model",
         "/home/dev/project",
     )
-    job = home.store.stage1_job(thread_id(0))
+    job = home.store.extraction.job(thread_id(0))
     assert job is not None
     assert (job.status, job.last_success_watermark) == ("done", stored.source_updated_at)
 
@@ -92,7 +92,7 @@ def test_secrets_are_gone_before_the_model_and_before_the_store(home: Home):
         home.run(server)
     assert secret.encode() not in server.requests[0].body
     assert b"[REDACTED_SECRET" in server.requests[0].body
-    (stored,) = home.store.stage1_outputs()
+    (stored,) = home.store.outputs.latest()
     assert secret not in stored.raw_memory + stored.rollout_summary + (stored.rollout_slug or "")
 
 
@@ -110,8 +110,8 @@ def test_nothing_durable_is_a_success_without_a_row(home: Home, reply: dict[str,
     with LoopbackModel(Say(reply)) as server:
         report = home.run(server)
     assert isinstance(report.outcomes[0], NoOutput)
-    assert home.store.stage1_outputs() == []
-    job = home.store.stage1_job(thread_id(0))
+    assert home.store.outputs.latest() == []
+    job = home.store.extraction.job(thread_id(0))
     assert job is not None
     assert job.status == "done"
 
@@ -144,11 +144,11 @@ def test_a_bad_answer_fails_the_thread_with_its_reason(home: Home, reply: Reply,
     (outcome,) = report.outcomes
     assert isinstance(outcome, Failed)
     assert says in outcome.reason
-    job = home.store.stage1_job(thread_id(0))
+    job = home.store.extraction.job(thread_id(0))
     assert job is not None
     assert (job.status, job.retry_remaining, job.last_error) == ("error", 2, outcome.reason)
     assert job.retry_at == NOW_MS // 1000 + 3600
-    assert home.store.stage1_outputs() == []
+    assert home.store.outputs.latest() == []
 
 
 def test_one_bad_session_does_not_stop_the_others(home: Home):
@@ -248,8 +248,8 @@ def test_a_later_line_of_the_session_that_switches_memory_off_is_obeyed(home: Ho
         report = asyncio.run(run_phase1(home.settings, home.store, home.clock, worker_id="w"))
         assert isinstance(report.outcomes[0], Skipped)
         assert server.requests == []
-    assert home.store.stage1_outputs() == []
-    thread = home.store.thread(thread_id(0))
+    assert home.store.outputs.latest() == []
+    thread = home.store.threads.get(thread_id(0))
     assert thread is not None
     assert thread.memory_mode == "disabled"
 
@@ -326,7 +326,7 @@ def test_being_stopped_hands_the_claims_back_without_spending_a_retry(home: Home
         home.register()
         asyncio.run(stop_in_the_middle())
     for number in range(3):
-        job = home.store.stage1_job(thread_id(number))
+        job = home.store.extraction.job(thread_id(number))
         assert job is not None
         assert (job.status, job.retry_remaining, job.last_error) == ("pending", 3, None)
     assert {call.outcome for call in home.store.ledger.calls()} == {"cancelled"}
@@ -342,7 +342,7 @@ def test_a_lease_that_another_process_took_is_given_up(home: Home):
 
     def respond(request: RecordedRequest) -> Reply:
         home.clock.advance(seconds=2 * STAGE.lease_seconds)
-        claims = home.store.claim_stage1(
+        claims = home.store.extraction.claim(
             worker_id="other",
             current_thread_id=None,
             memories=home.settings.memories,
@@ -350,13 +350,13 @@ def test_a_lease_that_another_process_took_is_given_up(home: Home):
             max_claims=8,
         )
         assert [claim.thread_id for claim in claims] == [thread_id(0)]
-        assert home.store.finish_stage1(claims[0], None, engine="other")
+        assert home.store.extraction.finish(claims[0], None, engine="other")
         return Hang()
 
     with LoopbackModel(respond) as server:
         report = home.run(server)
     assert report.outcomes == (LostLease(thread_id=thread_id(0)),)
-    job = home.store.stage1_job(thread_id(0))
+    job = home.store.extraction.job(thread_id(0))
     assert job is not None
     assert job.status == "done"
 
@@ -367,14 +367,14 @@ def test_what_is_switched_off_while_a_pass_runs_is_not_sent_and_waits(home: Home
     home.change(extract_concurrency=1)
 
     def respond(request: RecordedRequest) -> Reply:
-        home.store.set_memory_mode(thread_id(1), "disabled")
+        home.store.threads.set_memory_mode(thread_id(1), "disabled")
         return Say(SAMPLE_MEMORY)
 
     with LoopbackModel(respond) as server:
         report = home.run(server)
         assert len(server.requests) == 1
     assert (report.with_output, report.skipped) == (1, 1)
-    job = home.store.stage1_job(thread_id(1))
+    job = home.store.extraction.job(thread_id(1))
     assert job is not None
     assert (job.status, job.retry_remaining) == ("pending", 3)
 
@@ -438,6 +438,6 @@ def test_a_session_that_took_in_words_from_outside_stays_out_when_asked(home: Ho
     with LoopbackModel() as server:
         report = home.run(server)
     assert isinstance(report.outcomes[0], Skipped if refused else WithOutput)
-    thread = home.store.thread(thread_id(0))
+    thread = home.store.threads.get(thread_id(0))
     assert thread is not None
     assert thread.memory_mode == ("polluted" if refused else "enabled")

@@ -47,11 +47,11 @@ class House:
             updated_at_ms=moment,
             preview=said,
         )
-        self.store.save_threads([(thread, FileStamp(size=path.stat().st_size, mtime_ns=1))])
+        self.store.threads.save([(thread, FileStamp(size=path.stat().st_size, mtime_ns=1))])
         return thread_id
 
     def extract(self, thread_id: str, raw: str) -> None:
-        claims = self.store.claim_stage1(
+        claims = self.store.extraction.claim(
             worker_id="w",
             current_thread_id=None,
             memories=self.settings.memories,
@@ -60,9 +60,9 @@ class House:
         )
         for claim in claims:
             if claim.thread_id == thread_id:
-                self.store.finish_stage1(claim, Stage1Draft(raw_memory=raw, rollout_summary="-"), engine="offline")
+                self.store.extraction.finish(claim, Stage1Draft(raw_memory=raw, rollout_summary="-"), engine="offline")
             else:
-                self.store.release_stage1(claim)
+                self.store.extraction.release(claim)
 
     def folder(self, text: str) -> None:
         self.settings.root.mkdir(exist_ok=True)
@@ -102,7 +102,7 @@ def test_sessions_that_are_not_to_be_remembered_or_are_older_are_not_looked_at(h
     house.session(2, "Words of a script", source="exec")
     house.session(3, "Words of long ago", days_ago=40)
     off = house.session(4, "Words of a secret project")
-    house.store.set_memory_mode(off, "disabled")
+    house.store.threads.set_memory_mode(off, "disabled")
     found = house.coverage()
     assert (found.threads, found.not_looked_at) == (1, {"mode": 1, "source": 1})
     assert house.coverage(days=50).threads == 2

@@ -84,8 +84,8 @@ def claimed(settings: Settings, clock: FixedClock) -> None:
         preview="do it",
     )
     with Store.open(settings.database, clock=clock) as store:
-        store.save_threads([(thread, FileStamp(size=1, mtime_ns=1))])
-        claims = store.claim_stage1(
+        store.threads.save([(thread, FileStamp(size=1, mtime_ns=1))])
+        claims = store.extraction.claim(
             worker_id="stillroom-1-dead",
             current_thread_id=None,
             memories=Memories(),
@@ -93,7 +93,7 @@ def claimed(settings: Settings, clock: FixedClock) -> None:
             max_claims=2,
         )
         assert len(claims) == 1
-        assert isinstance(store.claim_consolidation(worker_id="dead", stage=StageTwo()), ConsolidationClaim)
+        assert isinstance(store.consolidation.claim(worker_id="dead", stage=StageTwo()), ConsolidationClaim)
 
 
 def test_where_there_is_nothing_yet_nothing_is_wrong_and_nothing_is_made(tmp_path: Path, clock: FixedClock) -> None:
@@ -155,10 +155,10 @@ def test_jobs_of_killed_processes_are_given_back_at_the_cost_of_a_retry(settings
     assert report.is_well, wrong(report)
     assert sum(each.fixed is not None for each in report.findings) == 2
     with Store.open(settings.database, clock=clock) as store:
-        job = store.stage1_job(THREAD)
+        job = store.extraction.job(THREAD)
         assert job is not None and (job.status, job.retry_remaining) == ("error", StageOne().retries - 1)
-        assert isinstance(store.claim_consolidation(worker_id="next", stage=StageTwo()), ConsolidationClaim)
-        claims = store.claim_stage1(
+        assert isinstance(store.consolidation.claim(worker_id="next", stage=StageTwo()), ConsolidationClaim)
+        claims = store.extraction.claim(
             worker_id="next", current_thread_id=None, memories=Memories(), stage=StageOne(), max_claims=2
         )
         assert len(claims) == 1

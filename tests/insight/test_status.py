@@ -45,16 +45,16 @@ def save(store: Store, name: str, *, agent: str = "codex", days_ago: float = 1, 
         preview="hello",
         cli_version="1.2",
     )
-    store.save_threads([(thread, FileStamp(size=1000, mtime_ns=1))])
+    store.threads.save([(thread, FileStamp(size=1000, mtime_ns=1))])
 
 
 def claim(store: Store, settings: Settings, name: str) -> Stage1Claim:
-    claims = store.claim_stage1(
+    claims = store.extraction.claim(
         worker_id="w", current_thread_id=None, memories=settings.memories, stage=settings.stage_one, max_claims=100
     )
     for other in claims:
         if other.thread_id != name:
-            store.release_stage1(other)
+            store.extraction.release(other)
     return next(each for each in claims if each.thread_id == name)
 
 
@@ -72,15 +72,15 @@ def test_threads_are_counted_by_agent_and_state_and_the_rules_that_exclude_them(
         save(store, "script", source="exec", agent="claude-code")
         save(store, "old", days_ago=99, agent="claude-code")
         draft = Stage1Draft(raw_memory="raw", rollout_summary="summary", rollout_slug=None)
-        store.finish_stage1(claim(store, settings, "done"), draft, engine="offline")
-        store.finish_stage1(claim(store, settings, "empty"), None, engine="offline")
-        store.fail_stage1(claim(store, settings, "broken"), reason="disk on fire", retry_delay_seconds=3600)
+        store.extraction.finish(claim(store, settings, "done"), draft, engine="offline")
+        store.extraction.finish(claim(store, settings, "empty"), None, engine="offline")
+        store.extraction.fail(claim(store, settings, "broken"), reason="disk on fire", retry_delay_seconds=3600)
         claim(store, settings, "held")
         read = ThreadRead(messages=3, tokens=40, bad_lines=1, unknown={"oddity": 2}, unknown_fields={"message.mood": 1})
         store.reads.save("done", read)
         status = status_of(settings, store, clock)
         # The next pass takes what `status` says that it takes.
-        taken = store.claim_stage1(
+        taken = store.extraction.claim(
             worker_id="v", current_thread_id=None, memories=settings.memories, stage=settings.stage_one, max_claims=100
         )
     by_agent = {each.agent: each for each in status.agents}

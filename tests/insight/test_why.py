@@ -94,8 +94,8 @@ class House:
             updated_at_ms=(NOW - 90_000) * 1000,
             preview="Hello.",
         )
-        self.store.save_threads([(thread, FileStamp(size=status.st_size, mtime_ns=status.st_mtime_ns))])
-        (claim,) = self.store.claim_stage1(
+        self.store.threads.save([(thread, FileStamp(size=status.st_size, mtime_ns=status.st_mtime_ns))])
+        (claim,) = self.store.extraction.claim(
             worker_id="w",
             current_thread_id=None,
             memories=self.settings.memories,
@@ -103,7 +103,7 @@ class House:
             max_claims=1,
         )
         draft = Stage1Draft(raw_memory=f'- the user asked: "{SAID[:43]}"', rollout_summary="s", rollout_slug="s")
-        self.store.finish_stage1(claim, draft, engine="test:small", prompt="def456")
+        self.store.extraction.finish(claim, draft, engine="test:small", prompt="def456")
         self._call(NOW - 5, "extract", 0.25, self.thread_id)
         self._call(NOW + 30, "consolidate", 0.5, None)
         self._call(NOW + 40, "consolidate", 0.75, None)
@@ -151,7 +151,7 @@ def test_of_lines_that_fit_a_phrase_those_come_first_that_claim_something(house:
 
 
 def test_a_session_that_is_switched_off_since_is_said_to_be(house: House) -> None:
-    house.store.set_memory_mode(house.thread_id, "disabled")
+    house.store.threads.set_memory_mode(house.thread_id, "disabled")
     (rests,) = house.one(house.line(LINE)).rests_on
     assert (rests.switched_off, rests.engine, rests.reach) == (True, None, "whole")
 

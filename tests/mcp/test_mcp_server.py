@@ -224,10 +224,12 @@ async def test_a_citation_that_is_handed_in_counts_once_a_call(settings: Setting
             updated_at_ms=1000,
             preview="hello",
         )
-        store.save_threads([(thread, FileStamp(size=1, mtime_ns=1))])
-        claim = store.try_claim_stage1(thread_id, worker_id="w", source_updated_at=1, stage=StageOne(), max_running=8)
+        store.threads.save([(thread, FileStamp(size=1, mtime_ns=1))])
+        claim = store.extraction.try_claim(
+            thread_id, worker_id="w", source_updated_at=1, stage=StageOne(), max_running=8
+        )
         assert isinstance(claim, Stage1Claim)
-        assert store.finish_stage1(claim, Stage1Draft(raw_memory="r", rollout_summary="s"), engine="offline")
+        assert store.extraction.finish(claim, Stage1Draft(raw_memory="r", rollout_summary="s"), engine="offline")
 
         def block(lines: str) -> str:
             return (
@@ -244,7 +246,7 @@ async def test_a_citation_that_is_handed_in_counts_once_a_call(settings: Setting
         assert (bad["counted"], bad["invalid"][0]["cited"]) == ([], "MEMORY.md:90-92")
         assert nothing == {"counted": [], "invalid": []}
         assert "more than 65,536 characters" in huge
-        output = store.stage1_output(thread_id)
+        output = store.outputs.get(thread_id)
     assert output is not None
     assert output.usage_count == 1
 

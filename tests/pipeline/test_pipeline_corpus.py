@@ -38,7 +38,7 @@ async def test_every_sample_is_taken_in_once(tmp_path: Path) -> None:
     assert first.threads is not None and first.extract is not None
     assert isinstance(first.consolidate, Consolidated)
     with Store.open(settings.database, clock=clock) as store:
-        threads = store.threads(limit=1000)
+        threads = store.threads.newest(limit=1000)
     assert {thread.agent for thread in threads} == {agent for agent, _ in roots}
     assert len(threads) == first.threads.found
 

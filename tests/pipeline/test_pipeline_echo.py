@@ -107,7 +107,7 @@ async def test_ten_cycles_of_an_agent_that_repeats_its_memory_change_nothing(tmp
         after = {path: path.read_bytes() for path in sorted(settings.root.rglob("*")) if path.is_file()}
         assert after == before
         with Store.open(settings.database, clock=clock) as store:
-            thread = store.thread(thread_id)
+            thread = store.threads.get(thread_id)
         assert thread is not None
         for form in ("string", "evidence"):  # nor is a model given anything to repeat
             text = read_text(

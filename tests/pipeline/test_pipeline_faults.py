@@ -112,7 +112,7 @@ def test_a_session_that_changes_between_scan_and_reading_fails_alone(house: Faul
     assert [SECOND in failure.reason for failure in failures] == [True]
     assert report.failed
     with Store.open(house.settings.database, clock=house.clock) as store:
-        job = store.stage1_job(failures[0].thread_id)
+        job = store.extraction.job(failures[0].thread_id)
     assert job is not None
     assert (job.status, job.last_error) == ("error", failures[0].reason)
 

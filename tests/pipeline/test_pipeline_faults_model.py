@@ -99,7 +99,7 @@ def check_phase_1(house: FaultyHouse, report: PipelineReport, pattern: str) -> s
     assert isinstance(report.consolidate, Skipped | Failed) or report.consolidate is not None
     assert house.handbook.read_text(encoding="utf-8").count(MINE) == 1
     with Store.open(house.settings.database, clock=house.clock) as store:
-        job = store.stage1_job(outcome.thread_id)
+        job = store.extraction.job(outcome.thread_id)
         calls = store.ledger.calls()
     assert job is not None
     assert (job.status, job.last_error) == ("error", outcome.reason)
@@ -131,7 +131,7 @@ def test_each_bad_answer_in_phase_1_fails_its_own_thread_with_the_reason(house: 
             reason = failures[thread_id]
             assert matches(reason, replies[name][1]), (name, reason)
             assert len(reason) < 800, name
-            job = store.stage1_job(thread_id)
+            job = store.extraction.job(thread_id)
             assert job is not None
             assert (job.status, job.last_error) == ("error", reason)
             assert len(store.ledger.calls(thread_id=thread_id)) == 1, name

@@ -173,7 +173,7 @@ async def test_a_model_that_repeats_the_order_is_not_believed_either(tmp_path: P
     with RankedSearch(settings, clock=FixedClock(DAY_AFTER)) as search:
         assert search.search("evil.example").hits == ()
     with Store.open(settings.database, clock=FixedClock(DAY_AFTER)) as store:
-        withheld = store.select_inputs(limit=100, max_unused_days=365).withheld
+        withheld = store.consolidation.select(limit=100, max_unused_days=365).withheld
     assert {each.line.text for each in withheld if each.line.instruction} >= set(ORDERS)
 
 
@@ -199,5 +199,5 @@ async def test_a_person_lets_a_line_in(tmp_path: Path, capsys: pytest.CaptureFix
     await run_pipeline(settings, options=Options(backfill=True), clock=clock)
     assert any("make seed" in line and "always" in line for line in told(settings).splitlines())
     with Store.open(settings.database, clock=clock) as store:
-        left = store.select_inputs(limit=10, max_unused_days=365).withheld
+        left = store.consolidation.select(limit=10, max_unused_days=365).withheld
     assert line["line_id"] not in {each.line.line_id for each in left}

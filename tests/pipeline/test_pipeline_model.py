@@ -193,7 +193,7 @@ async def test_what_is_undone_is_not_made_again_by_a_model_either(
         await run(msgspec.structs.replace(settings, memories=other), clock)
         assert len(server.requests) == asked
         with Store.open(settings.database, clock=clock) as store:
-            assert store.redo() == 6
+            assert store.consolidation.redo() == 6
         assert consolidated((await run(settings, clock)).consolidate).inputs == 6
         assert len(server.requests) > asked
 
@@ -303,7 +303,7 @@ async def test_a_lost_lease_stops_the_agent_and_leaves_the_folder(
     def be_robbed() -> Reply:
         clock.advance(seconds=2 * HOUR)
         with Store.open(settings.database, clock=clock) as other:
-            claim = other.claim_consolidation(worker_id="other", stage=settings.stage_two)
+            claim = other.consolidation.claim(worker_id="other", stage=settings.stage_two)
         assert isinstance(claim, ConsolidationClaim)
         return write_both()
 
@@ -311,7 +311,7 @@ async def test_a_lost_lease_stops_the_agent_and_leaves_the_folder(
         settings = settings_for(tmp_path, server)
         report = await run(settings, clock)
         with Store.open(settings.database, clock=clock) as store:
-            job = store.consolidation_job()
+            job = store.consolidation.job()
     assert isinstance(report.consolidate, Failed)
     assert report.consolidate.status in ("failed_confirm_ownership", "failed_agent")
     assert not (settings.root / "MEMORY.md").exists()
@@ -355,4 +355,4 @@ async def test_upgrade_extracts_again_what_the_rules_had_extracted(
     assert report.reopened == 6
     assert len(script.extractions) == 6
     with Store.open(settings.database, clock=clock) as store:
-        assert {output.engine for output in store.stage1_outputs()} == {"loopback:gpt-5-mini"}
+        assert {output.engine for output in store.outputs.latest()} == {"loopback:gpt-5-mini"}

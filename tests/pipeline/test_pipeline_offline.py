@@ -118,7 +118,7 @@ async def test_a_folder_that_outlived_its_database_is_not_emptied_while_another_
     settings.database.unlink()
     with Store.open(settings.database, clock=clock) as store:
         await register_threads(settings, store, clock)
-        claims = store.claim_stage1(
+        claims = store.extraction.claim(
             worker_id="another",
             current_thread_id=None,
             memories=settings.memories,
@@ -144,7 +144,7 @@ async def test_the_triggering_thread_is_left_alone(settings: Settings, clock: Fi
     newest = "01a2273c-30a7-7532-bf2e-fcb5d6eb6c9f"
     await run_pipeline(settings, trigger=Trigger(thread_id=newest), options=Options(backfill=True), clock=clock)
     with Store.open(settings.database, clock=clock) as store:
-        assert store.stage1_job(newest) is None
+        assert store.extraction.job(newest) is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from stillroom.testing.sessions import sample_rollout
 
 def counts(house: FaultyHouse) -> dict[str, int]:
     with Store.open(house.settings.database, clock=house.clock) as store:
-        selected = store.select_inputs(limit=9, max_unused_days=30).selected
+        selected = store.consolidation.select(limit=9, max_unused_days=30).selected
     return {output.thread_id: output.usage_count for output in selected}
 
 

@@ -266,11 +266,11 @@ def _learn(settings: Settings, store: Store, cwd: str) -> None:
         updated_at_ms=(NOW - 8 * DAY) * 1000,
         preview="hello",
     )
-    store.save_threads([(thread, FileStamp(size=1, mtime_ns=1))])
-    (claim,) = store.claim_stage1(
+    store.threads.save([(thread, FileStamp(size=1, mtime_ns=1))])
+    (claim,) = store.extraction.claim(
         worker_id="w", current_thread_id=None, memories=settings.memories, stage=settings.stage_one, max_claims=1
     )
-    store.finish_stage1(claim, Stage1Draft(raw_memory="r", rollout_summary="s"), engine="offline")
+    store.extraction.finish(claim, Stage1Draft(raw_memory="r", rollout_summary="s"), engine="offline")
 
 
 @pytest.mark.parametrize(

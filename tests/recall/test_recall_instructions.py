@@ -107,14 +107,14 @@ def remember(store: Store, name: str, cwd: Path, *, remote: str | None = None) -
         preview="hello",
         git_origin_url=remote,
     )
-    store.save_threads([(found, FileStamp(size=1, mtime_ns=1))])
+    store.threads.save([(found, FileStamp(size=1, mtime_ns=1))])
     settings = Settings(home=Path("/nowhere"))
-    claims = store.claim_stage1(
+    claims = store.extraction.claim(
         worker_id="w", current_thread_id=None, memories=settings.memories, stage=settings.stage_one, max_claims=9
     )
     for claim in claims:
         draft = Stage1Draft(raw_memory="raw", rollout_summary="summary")
-        store.finish_stage1(claim, draft, engine="offline")
+        store.extraction.finish(claim, draft, engine="offline")
 
 
 def between(text: str) -> str:

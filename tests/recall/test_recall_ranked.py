@@ -35,14 +35,14 @@ def remember(store: Store, thread_id: str, text: str, *, cwd: str = "/work/app",
         updated_at_ms=updated_at * 1000,
         preview="hello",
     )
-    store.save_threads([(thread, FileStamp(size=1, mtime_ns=1))])
-    claim = store.try_claim_stage1(
+    store.threads.save([(thread, FileStamp(size=1, mtime_ns=1))])
+    claim = store.extraction.try_claim(
         thread_id, worker_id="w", source_updated_at=updated_at, stage=StageOne(), max_running=8
     )
     assert isinstance(claim, Stage1Claim)
     heading, _, rest = text.partition("\n")
     draft = Stage1Draft(raw_memory=rest or text, rollout_summary=f"# {heading}", rollout_slug="slug")
-    assert store.finish_stage1(claim, draft, engine="offline")
+    assert store.extraction.finish(claim, draft, engine="offline")
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_the_index_follows_what_is_new_changed_and_forgotten(
     note.write_text("thirdword", encoding="utf-8")
     assert [hit.path for hit in search.search("thirdword").hits] == ["extensions/ad_hoc/notes/2026-01-01T00-00-00-x.md"]
     note.unlink()
-    store.set_memory_mode("a", "disabled")
+    store.threads.set_memory_mode("a", "disabled")
     assert search.search("secondword").hits == search.search("thirdword").hits == ()
     search.close()
     assert b"secondword" not in settings.search_index.read_bytes()

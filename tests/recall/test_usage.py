@@ -35,12 +35,18 @@ def home(tmp_path: Path) -> Iterator[UsageHome]:
 def test_a_cited_thread_is_used_once_and_steers_the_selection(home: UsageHome) -> None:
     other = home.remember(9)
     home.count()
-    assert [o.thread_id for o in home.store.select_inputs(limit=2, max_unused_days=30).selected] == [other, REMEMBERED]
+    assert [o.thread_id for o in home.store.consolidation.select(limit=2, max_unused_days=30).selected] == [
+        other,
+        REMEMBERED,
+    ]
     home.session(1, citing(REMEMBERED))
     assert home.count() == UsageReport(searched=1, citing=1, counted=1)
     # When it was said, not when it was read.
     assert home.usage() == (1, NOW - DAY + 60)
-    assert [o.thread_id for o in home.store.select_inputs(limit=2, max_unused_days=30).selected] == [REMEMBERED, other]
+    assert [o.thread_id for o in home.store.consolidation.select(limit=2, max_unused_days=30).selected] == [
+        REMEMBERED,
+        other,
+    ]
     assert home.count() == UsageReport()
     assert home.usage() == (1, NOW - DAY + 60)
 

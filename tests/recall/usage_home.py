@@ -41,9 +41,9 @@ class UsageHome:
         thread_id = f"01900000-0000-7000-8000-{number:012x}"
         sample_rollout(self.codex, number=number, size_bytes=2000, started_at_ms=(NOW - 5 * DAY) * 1000)
         self.register()
-        found = self.store.thread(thread_id)
+        found = self.store.threads.get(thread_id)
         assert found is not None
-        claim = self.store.try_claim_stage1(
+        claim = self.store.extraction.try_claim(
             thread_id,
             worker_id="w",
             source_updated_at=found.updated_at,
@@ -51,7 +51,7 @@ class UsageHome:
             max_running=8,
         )
         draft = Stage1Draft(raw_memory="raw", rollout_summary="summary", rollout_slug=None)
-        assert self.store.finish_stage1(claim, draft, engine="offline")  # type: ignore[arg-type]
+        assert self.store.extraction.finish(claim, draft, engine="offline")  # type: ignore[arg-type]
         (self.root / "MEMORY.md").write_text(HANDBOOK, encoding="utf-8")
         self.history.ensure(self.root, now=NOW - 4 * DAY)
         return thread_id
@@ -78,7 +78,7 @@ class UsageHome:
         return msgspec.structs.replace(report, duration_ms=0, bytes=0)
 
     def usage(self, thread_id: str = REMEMBERED) -> tuple[int, int | None]:
-        output = next(o for o in self.store.stage1_outputs() if o.thread_id == thread_id)
+        output = next(o for o in self.store.outputs.latest() if o.thread_id == thread_id)
         return output.usage_count, output.last_usage
 
 

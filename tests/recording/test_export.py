@@ -200,7 +200,7 @@ def test_a_thread_is_found_by_the_beginning_of_its_id_if_no_other_begins_so(sett
     ]
     settings.home.mkdir()
     with Store.open(settings.database, clock=CLOCK) as store:
-        store.save_threads([(thread, FileStamp(size=1, mtime_ns=1)) for thread in made])
+        store.threads.save([(thread, FileStamp(size=1, mtime_ns=1)) for thread in made])
     assert [recorded(settings, text).thread_id for text in ("ab", "abc", "b_", "ba")] == ["ab", "abc", "b_x", "bax"]
     with pytest.raises(RecordingError, match="several ids: `b_x`, `bax`"):
         recorded(settings, "b")

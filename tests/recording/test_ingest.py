@@ -159,7 +159,7 @@ def test_what_every_pass_reads_or_was_recorded_here_is_not_taken_in_twice(settin
     (found,) = reader_of("codex").discover(file, {}, max_line_bytes=LIMIT)
     assert isinstance(found, Found)
     with Store.open(settings.database, clock=CLOCK) as store:
-        store.save_threads([(found.thread, FileStamp(size=1, mtime_ns=1))])
+        store.threads.save([(found.thread, FileStamp(size=1, mtime_ns=1))])
     (refused,) = ingest(settings, file).refused
     assert "is read by every pass already" in refused.reason and not ingest(settings, file).threads
 

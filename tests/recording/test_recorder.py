@@ -114,7 +114,7 @@ def test_a_pass_finds_it_without_any_setting_and_beside_chosen_sources(tmp_path:
     with Store.open(settings.database, clock=clock) as store:
         first = asyncio.run(register_threads(settings, store, clock))
         again = asyncio.run(register_threads(settings, store, clock))
-        thread = store.thread(recorder.thread_id)
+        thread = store.threads.get(recorder.thread_id)
     assert (first.found, again.found, again.unchanged) == (1, 0, 1)
     assert thread is not None and (thread.agent, thread.preview) == ("stillroom", "Use tabs, never spaces.")
 

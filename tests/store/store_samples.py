@@ -43,13 +43,13 @@ def thread(
 
 
 def save(store: Store, *threads: Thread) -> None:
-    store.save_threads([(t, STAMP) for t in threads])
+    store.threads.save([(t, STAMP) for t in threads])
 
 
 def claim(
     store: Store, *, max_claims: int = 8, current: str | None = None, backfill: bool = False
 ) -> list[Stage1Claim]:
-    return store.claim_stage1(
+    return store.extraction.claim(
         worker_id="worker",
         current_thread_id=current,
         memories=MEMORIES,
@@ -66,7 +66,7 @@ def claimed_ids(store: Store, **options: object) -> list[str]:
 def try_claim(
     store: Store, thread_id: str, *, at: int = NOW - DAY, max_running: int = 8, stage: StageOne = ONE
 ) -> object:
-    return store.try_claim_stage1(
+    return store.extraction.try_claim(
         thread_id, worker_id="worker", source_updated_at=at, stage=stage, max_running=max_running
     )
 
@@ -78,7 +78,7 @@ def extract(
     save(store, thread(thread_id, updated_at=at))
     taken = try_claim(store, thread_id, at=at)
     assert isinstance(taken, Stage1Claim), taken
-    assert store.finish_stage1(taken, draft, engine=engine)
+    assert store.extraction.finish(taken, draft, engine=engine)
 
 
 def use(store: Store, *thread_ids: str, at: int = NOW) -> None:
@@ -89,23 +89,23 @@ def use(store: Store, *thread_ids: str, at: int = NOW) -> None:
 
 def forget(store: Store, *threads: Thread) -> None:
     """Forget these threads; no text of others names them."""
-    store.forget(threads, str, may_change=lambda text: False)
+    store.forgetting.forget(threads, str, may_change=lambda text: False)
 
 
 def consolidate(store: Store, clock: FixedClock) -> None:
     """A whole successful run of phase 2, after which its cooldown is over."""
-    lock = store.claim_consolidation(worker_id="worker", stage=TWO)
+    lock = store.consolidation.claim(worker_id="worker", stage=TWO)
     assert isinstance(lock, ConsolidationClaim), lock
-    selection = store.select_inputs(limit=100, max_unused_days=30)
-    assert store.succeed_consolidation(
+    selection = store.consolidation.select(limit=100, max_unused_days=30)
+    assert store.consolidation.succeed(
         lock.ownership_token, watermark=lock.input_watermark, selected=selection.selected
     )
     clock.advance(seconds=TWO.success_cooldown_seconds)
 
 
 def selected_ids(store: Store, *, limit: int = 100, max_unused_days: int = 30) -> list[str]:
-    return [o.thread_id for o in store.select_inputs(limit=limit, max_unused_days=max_unused_days).selected]
+    return [o.thread_id for o in store.consolidation.select(limit=limit, max_unused_days=max_unused_days).selected]
 
 
 def on_disk_ids(store: Store, *, limit: int = 100, max_unused_days: int = 30) -> list[str]:
-    return [o.thread_id for o in store.select_inputs(limit=limit, max_unused_days=max_unused_days).on_disk]
+    return [o.thread_id for o in store.consolidation.select(limit=limit, max_unused_days=max_unused_days).on_disk]

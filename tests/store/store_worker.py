@@ -26,26 +26,26 @@ def main(database: str, folder: str, seed: str, total: str) -> None:
     stage_two = StageTwo(success_cooldown_seconds=0)
     with Store.open(Path(database), clock=SystemClock()) as store:
         claims: list[Stage1Claim] = []
-        while claims or len(store.stage1_outputs(limit=int(total))) < int(total):
-            claims = store.claim_stage1(
+        while claims or len(store.outputs.latest(limit=int(total))) < int(total):
+            claims = store.extraction.claim(
                 worker_id=seed, current_thread_id=None, memories=MEMORIES, stage=ONE, max_claims=chance.randint(1, 16)
             )
             for claim in claims:
                 hold(held / claim.thread_id)
             for claim in claims:
-                assert store.heartbeat_stage1(claim, lease_seconds=ONE.lease_seconds)
+                assert store.extraction.heartbeat(claim, lease_seconds=ONE.lease_seconds)
                 (held / claim.thread_id).unlink()
                 if chance.random() < 0.02:
-                    assert store.fail_stage1(claim, reason="chance", retry_delay_seconds=0)
+                    assert store.extraction.fail(claim, reason="chance", retry_delay_seconds=0)
                 else:
-                    assert store.finish_stage1(claim, DRAFT, engine="offline")
+                    assert store.extraction.finish(claim, DRAFT, engine="offline")
                     print(claim.thread_id)
-            lock = store.claim_consolidation(worker_id=seed, stage=stage_two)
+            lock = store.consolidation.claim(worker_id=seed, stage=stage_two)
             if isinstance(lock, ConsolidationClaim):
                 hold(held / "the-lock")
-                selection = store.select_inputs(limit=20, max_unused_days=30)
+                selection = store.consolidation.select(limit=20, max_unused_days=30)
                 (held / "the-lock").unlink()
-                assert store.succeed_consolidation(
+                assert store.consolidation.succeed(
                     lock.ownership_token, watermark=lock.input_watermark, selected=selection.selected
                 )
 

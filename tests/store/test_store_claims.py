@@ -20,7 +20,7 @@ WATERMARK = NOW - DAY
 
 def fail(store: Store, taken: object) -> None:
     assert isinstance(taken, Stage1Claim)
-    assert store.fail_stage1(taken, reason="no", retry_delay_seconds=HOUR)
+    assert store.extraction.fail(taken, reason="no", retry_delay_seconds=HOUR)
 
 
 def test_a_thread_that_was_extracted_at_this_watermark_is_up_to_date(store: Store) -> None:
@@ -56,8 +56,8 @@ def test_a_fresh_lease_is_respected_and_a_stale_one_is_taken_over(store: Store, 
     second = try_claim(store, "a")
     assert isinstance(second, Stage1Claim)
     assert second.ownership_token != first.ownership_token
-    assert not store.finish_stage1(first, DRAFT, engine="offline")
-    assert store.finish_stage1(second, DRAFT, engine="offline")
+    assert not store.extraction.finish(first, DRAFT, engine="offline")
+    assert store.extraction.finish(second, DRAFT, engine="offline")
 
 
 def test_of_many_who_claim_one_thread_at_once_one_wins(store: Store, tmp_path: Path, clock: FixedClock) -> None:
@@ -129,7 +129,7 @@ def test_the_scan_limit_counts_threads_before_their_jobs_are_looked_at(store: St
     stage = msgspec.structs.replace(ONE, thread_scan_limit=4)
 
     def ids(*, backfill: bool, limit: int = 4) -> list[str]:
-        claims = store.claim_stage1(
+        claims = store.extraction.claim(
             worker_id="w",
             current_thread_id=None,
             memories=Memories(),
@@ -146,7 +146,7 @@ def test_the_scan_limit_counts_threads_before_their_jobs_are_looked_at(store: St
 
 def test_the_scan_limit_is_exact_among_threads_of_one_moment(store: Store) -> None:
     save(store, *(thread(f"t{i}") for i in range(6)))
-    claims = store.claim_stage1(
+    claims = store.extraction.claim(
         worker_id="w",
         current_thread_id=None,
         memories=Memories(),
@@ -183,9 +183,9 @@ def test_archived_threads_and_those_without_a_word_of_the_user_are_not_claimed(s
 
 def test_a_thread_whose_rollout_is_gone_is_not_claimed_until_it_is_back(store: Store) -> None:
     save(store, thread("a"), thread("b"))
-    assert store.forget_missing("codex", {"/sessions/b.jsonl"}) == 1
-    assert store.forget_missing("codex", {"/sessions/b.jsonl"}) == 0
-    assert list(store.file_stamps("codex")) == ["/sessions/b.jsonl"]
+    assert store.threads.mark_missing("codex", {"/sessions/b.jsonl"}) == 1
+    assert store.threads.mark_missing("codex", {"/sessions/b.jsonl"}) == 0
+    assert list(store.threads.file_stamps("codex")) == ["/sessions/b.jsonl"]
     assert claimed_ids(store) == ["b"]
     save(store, thread("a"))
     assert claimed_ids(store) == ["a"]
@@ -210,7 +210,7 @@ def test_two_passes_take_two_full_batches(store: Store) -> None:
         batch = claim(store, max_claims=2)
         batches.append([c.thread_id for c in batch])
         for taken in batch:
-            assert store.finish_stage1(taken, DRAFT, engine="offline")
+            assert store.extraction.finish(taken, DRAFT, engine="offline")
     assert batches == [["t4", "t3"], ["t2", "t1"], ["t0"]]
 
 
@@ -224,7 +224,7 @@ def test_a_failure_pauses_the_thread_and_three_exhaust_it(store: Store, clock: F
     save(store, thread("a"))
     for left in (2, 1, 0):
         fail(store, try_claim(store, "a"))
-        job = store.stage1_job("a")
+        job = store.extraction.job("a")
         assert job is not None
         assert (job.status, job.retry_remaining, job.last_error) == ("error", left, "no")
         if left:
@@ -243,7 +243,7 @@ def test_new_activity_revives_an_exhausted_thread(store: Store, clock: FixedCloc
         clock.advance(seconds=HOUR)
     assert try_claim(store, "a") == RetryExhausted()
     assert isinstance(try_claim(store, "a", at=WATERMARK + 1), Stage1Claim)
-    job = store.stage1_job("a")
+    job = store.extraction.job("a")
     assert job is not None
     assert (job.retry_remaining, job.last_error, job.retry_at) == (3, None, None)
 
@@ -259,13 +259,13 @@ def test_a_lease_that_runs_out_costs_a_retry_so_that_a_deadly_rollout_ends(store
     save(store, thread("a"), thread("b", updated_at=WATERMARK - 1))
     for left in (3, 2, 1):
         assert claimed_ids(store, max_claims=1) == ["a"]
-        job = store.stage1_job("a")
+        job = store.extraction.job("a")
         assert job is not None
         assert job.retry_remaining == left
         clock.advance(seconds=ONE.lease_seconds)
     assert claimed_ids(store, max_claims=1) == ["b"]
     assert try_claim(store, "a") == RetryExhausted()
-    job = store.stage1_job("a")
+    job = store.extraction.job("a")
     assert job is not None
     assert (job.status, job.retry_remaining, job.finished_at) == ("error", 0, clock.now())
     assert job.last_error is not None
@@ -279,13 +279,13 @@ def test_a_heartbeat_keeps_a_lease_but_revives_none(store: Store, clock: FixedCl
     first = try_claim(store, "a")
     assert isinstance(first, Stage1Claim)
     clock.advance(seconds=ONE.lease_seconds - 1)
-    assert store.heartbeat_stage1(first, lease_seconds=ONE.lease_seconds)
+    assert store.extraction.heartbeat(first, lease_seconds=ONE.lease_seconds)
     clock.advance(seconds=ONE.lease_seconds - 1)
     assert try_claim(store, "a") == Running()
     clock.advance(seconds=1)
-    assert not store.heartbeat_stage1(first, lease_seconds=ONE.lease_seconds)
+    assert not store.extraction.heartbeat(first, lease_seconds=ONE.lease_seconds)
     assert isinstance(try_claim(store, "a"), Stage1Claim)
-    assert not store.heartbeat_stage1(first, lease_seconds=ONE.lease_seconds)
+    assert not store.extraction.heartbeat(first, lease_seconds=ONE.lease_seconds)
 
 
 def test_a_result_that_is_late_is_kept_while_nobody_else_has_claimed_the_thread(
@@ -296,9 +296,9 @@ def test_a_result_that_is_late_is_kept_while_nobody_else_has_claimed_the_thread(
     first = try_claim(store, "a")
     assert isinstance(first, Stage1Claim)
     clock.advance(seconds=10 * ONE.lease_seconds)
-    assert store.finish_stage1(first, DRAFT, engine="offline")
-    assert not store.finish_stage1(first, DRAFT, engine="offline")
-    assert not store.fail_stage1(first, reason="again", retry_delay_seconds=1)
+    assert store.extraction.finish(first, DRAFT, engine="offline")
+    assert not store.extraction.finish(first, DRAFT, engine="offline")
+    assert not store.extraction.fail(first, reason="again", retry_delay_seconds=1)
 
 
 def test_a_thread_that_is_not_known_can_not_be_claimed(store: Store) -> None:
@@ -326,9 +326,9 @@ def test_a_living_worker_keeps_its_lease_over_a_jump_back(store: Store, clock: F
     first = try_claim(store, "a")
     assert isinstance(first, Stage1Claim)
     clock.advance(seconds=-30 * DAY)
-    assert store.heartbeat_stage1(first, lease_seconds=ONE.lease_seconds)
+    assert store.extraction.heartbeat(first, lease_seconds=ONE.lease_seconds)
     assert try_claim(store, "a") == Running()
-    job = store.stage1_job("a")
+    job = store.extraction.job("a")
     assert job is not None
     assert job.lease_until == clock.now() + ONE.lease_seconds
 
@@ -344,40 +344,40 @@ def test_reopened_threads_are_extracted_once_more_and_keep_their_output_until_th
     """`run --upgrade`"""
     extract(store, "rules", engine="offline")
     extract(store, "model", engine="openai:x")
-    assert store.reopen_offline() == 1
-    assert [o.thread_id for o in store.stage1_outputs()] == ["rules", "model"]
+    assert store.extraction.reopen_offline() == 1
+    assert [o.thread_id for o in store.outputs.latest()] == ["rules", "model"]
     (taken,) = claim(store)
     assert taken.thread_id == "rules"
-    assert store.finish_stage1(taken, DRAFT, engine="openai:x")
+    assert store.extraction.finish(taken, DRAFT, engine="openai:x")
     assert claim(store) == []
-    assert store.reopen_offline() == 0
-    assert {o.thread_id: o.engine for o in store.stage1_outputs()} == {"rules": "openai:x", "model": "openai:x"}
+    assert store.extraction.reopen_offline() == 0
+    assert {o.thread_id: o.engine for o in store.outputs.latest()} == {"rules": "openai:x", "model": "openai:x"}
 
 
 def test_reopening_gives_exhausted_upgrades_their_retries_back(store: Store, clock: FixedClock) -> None:
     extract(store, "a")
-    store.reopen_offline()
+    store.extraction.reopen_offline()
     for _ in range(3):
         (taken,) = claim(store)
         fail(store, taken)
         clock.advance(seconds=HOUR)
     assert claim(store) == []
-    assert store.reopen_offline() == 1
+    assert store.extraction.reopen_offline() == 1
     assert claimed_ids(store) == ["a"]
 
 
 def test_reopening_leaves_a_running_job_alone(store: Store) -> None:
     extract(store, "a")
-    store.reopen_offline()
+    store.extraction.reopen_offline()
     (taken,) = claim(store)
-    assert store.reopen_offline() == 0
-    assert store.finish_stage1(taken, None, engine="openai:x")
+    assert store.extraction.reopen_offline() == 0
+    assert store.extraction.finish(taken, None, engine="openai:x")
     assert claim(store) == []
-    assert store.stage1_outputs() == []
+    assert store.outputs.latest() == []
 
 
 def left(store: Store, *, backfill: bool = False, current: str | None = None, cwd: str | None = None) -> ThreadsLeft:
-    return store.count_left(current_thread_id=current, memories=Memories(), backfill=backfill, cwd=cwd)
+    return store.extraction.count_left(current_thread_id=current, memories=Memories(), backfill=backfill, cwd=cwd)
 
 
 def test_every_thread_that_is_left_has_its_reason(store: Store) -> None:

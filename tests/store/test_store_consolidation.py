@@ -27,60 +27,60 @@ WATERMARK = NOW - DAY
 
 
 def take(store: Store) -> ConsolidationClaim:
-    lock = store.claim_consolidation(worker_id="worker", stage=TWO)
+    lock = store.consolidation.claim(worker_id="worker", stage=TWO)
     assert isinstance(lock, ConsolidationClaim), lock
     return lock
 
 
 def fail(store: Store) -> None:
-    assert store.fail_consolidation(take(store).ownership_token, reason="no", retry_delay_seconds=HOUR)
+    assert store.consolidation.fail(take(store).ownership_token, reason="no", retry_delay_seconds=HOUR)
 
 
 def test_the_lock_has_one_fresh_owner_and_a_stale_one_is_replaced(store: Store, clock: FixedClock) -> None:
     """60: and the first claim creates the row."""
-    assert store.consolidation_job() is None
+    assert store.consolidation.job() is None
     first = take(store)
     assert first.input_watermark == 0
-    assert store.claim_consolidation(worker_id="other", stage=TWO) == Running()
+    assert store.consolidation.claim(worker_id="other", stage=TWO) == Running()
     clock.advance(seconds=TWO.lease_seconds - 1)
-    assert store.claim_consolidation(worker_id="other", stage=TWO) == Running()
+    assert store.consolidation.claim(worker_id="other", stage=TWO) == Running()
     clock.advance(seconds=1)
     second = take(store)
-    assert not store.succeed_consolidation(first.ownership_token, watermark=1, selected=[])
-    assert not store.fail_consolidation(first.ownership_token, reason="late", retry_delay_seconds=1)
-    assert not store.heartbeat_consolidation(first.ownership_token, lease_seconds=TWO.lease_seconds)
-    assert store.heartbeat_consolidation(second.ownership_token, lease_seconds=TWO.lease_seconds)
+    assert not store.consolidation.succeed(first.ownership_token, watermark=1, selected=[])
+    assert not store.consolidation.fail(first.ownership_token, reason="late", retry_delay_seconds=1)
+    assert not store.consolidation.heartbeat(first.ownership_token, lease_seconds=TWO.lease_seconds)
+    assert store.consolidation.heartbeat(second.ownership_token, lease_seconds=TWO.lease_seconds)
 
 
 def test_a_heartbeat_keeps_the_lock_but_revives_none(store: Store, clock: FixedClock) -> None:
     """§11 item 30"""
     lock = take(store)
     clock.advance(seconds=TWO.lease_seconds - 1)
-    assert store.heartbeat_consolidation(lock.ownership_token, lease_seconds=TWO.lease_seconds)
+    assert store.consolidation.heartbeat(lock.ownership_token, lease_seconds=TWO.lease_seconds)
     clock.advance(seconds=TWO.lease_seconds - 1)
-    assert store.claim_consolidation(worker_id="other", stage=TWO) == Running()
+    assert store.consolidation.claim(worker_id="other", stage=TWO) == Running()
     clock.advance(seconds=1)
-    assert not store.heartbeat_consolidation(lock.ownership_token, lease_seconds=TWO.lease_seconds)
+    assert not store.consolidation.heartbeat(lock.ownership_token, lease_seconds=TWO.lease_seconds)
 
 
 def test_a_success_is_followed_by_a_cooldown_that_new_work_does_not_lift(store: Store, clock: FixedClock) -> None:
     """51"""
     lock = take(store)
-    assert store.succeed_consolidation(lock.ownership_token, watermark=5, selected=[])
+    assert store.consolidation.succeed(lock.ownership_token, watermark=5, selected=[])
     until = clock.now() + TWO.success_cooldown_seconds
-    assert store.claim_consolidation(worker_id="w", stage=TWO) == Cooldown(until)
-    store.enqueue_consolidation(10)
+    assert store.consolidation.claim(worker_id="w", stage=TWO) == Cooldown(until)
+    store.consolidation.enqueue(10)
     clock.advance(seconds=TWO.success_cooldown_seconds - 1)
-    assert store.claim_consolidation(worker_id="w", stage=TWO) == Cooldown(until)
+    assert store.consolidation.claim(worker_id="w", stage=TWO) == Cooldown(until)
     clock.advance(seconds=1)
     assert take(store).input_watermark == 10
 
 
 def test_a_failure_pauses_and_new_work_lifts_the_pause(store: Store, clock: FixedClock) -> None:
-    store.enqueue_consolidation(10)
+    store.consolidation.enqueue(10)
     fail(store)
-    assert store.claim_consolidation(worker_id="w", stage=TWO) == RetryBackoff(clock.now() + HOUR)
-    store.enqueue_consolidation(10)
+    assert store.consolidation.claim(worker_id="w", stage=TWO) == RetryBackoff(clock.now() + HOUR)
+    store.consolidation.enqueue(10)
     assert take(store).input_watermark == 11
 
 
@@ -93,18 +93,18 @@ def test_a_failure_starts_no_cooldown(store: Store, clock: FixedClock) -> None:
 def test_exhausted_retries_do_not_block_but_new_work_no_longer_lifts_the_pause(store: Store, clock: FixedClock) -> None:
     """52, and §11 item 27: a consolidation that always fails is tried once an hour, not at every pass."""
     for _ in range(3):
-        store.enqueue_consolidation(clock.now())
+        store.consolidation.enqueue(clock.now())
         fail(store)
-    store.enqueue_consolidation(clock.now())
-    assert store.claim_consolidation(worker_id="w", stage=TWO) == RetryBackoff(clock.now() + HOUR)
+    store.consolidation.enqueue(clock.now())
+    assert store.consolidation.claim(worker_id="w", stage=TWO) == RetryBackoff(clock.now() + HOUR)
     clock.advance(seconds=HOUR)
     fail(store)
-    job = store.consolidation_job()
+    job = store.consolidation.job()
     assert job is not None
     assert job.retry_remaining == 0
     clock.advance(seconds=HOUR)
     consolidate(store, clock)
-    job = store.consolidation_job()
+    job = store.consolidation.job()
     assert job is not None
     assert job.retry_remaining == 3
 
@@ -113,20 +113,20 @@ def test_the_watermarks_only_grow(store: Store, clock: FixedClock) -> None:
     """61"""
     seen = []
     for given in (100, 100, 50, 300, -5):
-        store.enqueue_consolidation(given)
-        job = store.consolidation_job()
+        store.consolidation.enqueue(given)
+        job = store.consolidation.job()
         assert job is not None
         seen.append(job.input_watermark)
     assert seen == [100, 101, 102, 300, 301]
     lock = take(store)
-    store.enqueue_consolidation(400)
-    job = store.consolidation_job()
+    store.consolidation.enqueue(400)
+    job = store.consolidation.job()
     assert job is not None
     assert (job.status, job.input_watermark) == ("running", 400)
-    assert store.succeed_consolidation(lock.ownership_token, watermark=301, selected=[])
+    assert store.consolidation.succeed(lock.ownership_token, watermark=301, selected=[])
     clock.advance(seconds=TWO.success_cooldown_seconds)
-    assert store.succeed_consolidation(take(store).ownership_token, watermark=7, selected=[])
-    job = store.consolidation_job()
+    assert store.consolidation.succeed(take(store).ownership_token, watermark=7, selected=[])
+    job = store.consolidation.job()
     assert job is not None
     assert job.last_success_watermark == 301
 
@@ -139,9 +139,9 @@ def test_a_running_row_without_an_owner_can_be_failed(store: Store, tmp_path: Pa
     db.commit()
     db.close()
     token = lock.ownership_token
-    assert not store.fail_consolidation(token, reason="no", retry_delay_seconds=HOUR)
-    assert store.fail_consolidation(token, reason="no", retry_delay_seconds=HOUR, or_unowned=True)
-    job = store.consolidation_job()
+    assert not store.consolidation.fail(token, reason="no", retry_delay_seconds=HOUR)
+    assert store.consolidation.fail(token, reason="no", retry_delay_seconds=HOUR, or_unowned=True)
+    job = store.consolidation.job()
     assert job is not None
     assert (job.status, job.last_error) == ("error", "no")
 
@@ -149,7 +149,7 @@ def test_a_running_row_without_an_owner_can_be_failed(store: Store, tmp_path: Pa
 def test_a_foreign_owner_is_never_failed(store: Store) -> None:
     """62"""
     take(store)
-    assert not store.fail_consolidation("mine", reason="no", retry_delay_seconds=HOUR, or_unowned=True)
+    assert not store.consolidation.fail("mine", reason="no", retry_delay_seconds=HOUR, or_unowned=True)
 
 
 def test_a_success_marks_exactly_the_versions_that_it_was_given(
@@ -159,9 +159,9 @@ def test_a_success_marks_exactly_the_versions_that_it_was_given(
     extract(store, "a", at=WATERMARK)
     extract(store, "b", at=WATERMARK)
     lock = take(store)
-    chosen = store.select_inputs(limit=10, max_unused_days=30).selected
+    chosen = store.consolidation.select(limit=10, max_unused_days=30).selected
     extract(store, "a", at=WATERMARK + 7)
-    assert store.succeed_consolidation(lock.ownership_token, watermark=1, selected=chosen)
+    assert store.consolidation.succeed(lock.ownership_token, watermark=1, selected=chosen)
     db = sqlite3.connect(tmp_path / "state.sqlite3")
     flags = db.execute(
         "SELECT thread_id, selected_for_phase2, selected_for_phase2_source_updated_at FROM stage1_outputs ORDER BY 1"
@@ -210,8 +210,8 @@ def test_the_previous_selection_stays_on_disk_for_one_more_run(store: Store, clo
     assert selected_ids(store, limit=2) == ["d", "c"]
     assert on_disk_ids(store, limit=2) == ["a", "b", "c", "d"]
     lock = take(store)
-    store.succeed_consolidation(
-        lock.ownership_token, watermark=1, selected=store.select_inputs(limit=2, max_unused_days=30).selected
+    store.consolidation.succeed(
+        lock.ownership_token, watermark=1, selected=store.consolidation.select(limit=2, max_unused_days=30).selected
     )
     assert on_disk_ids(store, limit=2) == ["c", "d"]
 
@@ -233,8 +233,8 @@ def test_a_thread_that_may_not_be_remembered_leaves_the_disk_at_once(store: Stor
     for name in ("disabled", "polluted", "forgotten", "emptied", "kept"):
         extract(store, name)
     consolidate(store, clock)
-    store.set_memory_mode("disabled", "disabled")
-    store.set_memory_mode("polluted", "polluted")
+    store.threads.set_memory_mode("disabled", "disabled")
+    store.threads.set_memory_mode("polluted", "polluted")
     forget(store, thread("forgotten"))
     extract(store, "emptied", at=WATERMARK + 1, draft=None)
     assert on_disk_ids(store) == ["kept"]
@@ -245,7 +245,7 @@ def test_a_thread_extracted_anew_is_there_once_with_its_new_text(store: Store, c
     extract(store, "a")
     consolidate(store, clock)
     extract(store, "a", at=WATERMARK + 5, draft=Stage1Draft(raw_memory="new", rollout_summary="new"))
-    selection = store.select_inputs(limit=5, max_unused_days=30)
+    selection = store.consolidation.select(limit=5, max_unused_days=30)
     assert selection.selected == selection.on_disk
     assert [(o.source_updated_at, o.raw_memory) for o in selection.on_disk] == [(WATERMARK + 5, "new")]
 
@@ -259,7 +259,7 @@ def test_blank_outputs_are_never_selected(store: Store) -> None:
 def test_nothing_is_selected_when_nothing_is_asked_for(store: Store, clock: FixedClock) -> None:
     extract(store, "a")
     consolidate(store, clock)
-    selection = store.select_inputs(limit=0, max_unused_days=30)
+    selection = store.consolidation.select(limit=0, max_unused_days=30)
     assert (selection.selected, selection.on_disk) == ((), ())
 
 
@@ -267,7 +267,7 @@ def test_archived_threads_and_those_whose_rollout_is_gone_keep_their_memory(stor
     extract(store, "archived")
     extract(store, "gone")
     save(store, thread("archived", archived=True))
-    store.forget_missing("codex", ["/sessions/archived.jsonl"])
+    store.threads.mark_missing("codex", ["/sessions/archived.jsonl"])
     assert set(selected_ids(store)) == {"archived", "gone"}
 
 
@@ -278,8 +278,8 @@ def test_a_clock_that_jumps_back_ends_a_cooldown_or_a_lease_early_rather_than_ne
     take(store)
     clock.advance(seconds=-3650 * DAY)
     lock = take(store)
-    assert store.succeed_consolidation(lock.ownership_token, watermark=1, selected=[])
+    assert store.consolidation.succeed(lock.ownership_token, watermark=1, selected=[])
     clock.advance(seconds=-1)
-    assert isinstance(store.claim_consolidation(worker_id="w", stage=TWO), Cooldown)
+    assert isinstance(store.consolidation.claim(worker_id="w", stage=TWO), Cooldown)
     clock.advance(seconds=-3650 * DAY)
     take(store)

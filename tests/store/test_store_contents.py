@@ -65,6 +65,6 @@ def test_the_longest_beginning_is_left_to_another_and_never_in_a_circle(
 
 def test_a_session_that_was_not_extracted_has_nothing_to_give(store: Store) -> None:
     save(store, thread("a"), thread("b"))
-    assert store.settle_contents("a", chain("xy")) is None
-    assert store.settle_contents("b", chain("xy")) is None
-    assert store.settle_contents("nobody", chain("xy")) is None
+    assert store.extraction.settle_contents("a", chain("xy")) is None
+    assert store.extraction.settle_contents("b", chain("xy")) is None
+    assert store.extraction.settle_contents("nobody", chain("xy")) is None

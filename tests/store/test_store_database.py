@@ -29,7 +29,7 @@ def test_a_new_database_is_its_owners_alone_and_opens_again(tmp_path: Path, cloc
         assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     with Store.open(path, clock=clock) as store:
-        assert [o.thread_id for o in store.stage1_outputs()] == ["a"]
+        assert [o.thread_id for o in store.outputs.latest()] == ["a"]
         store.close()  # twice is fine
 
 
@@ -52,7 +52,7 @@ def test_many_may_open_a_new_database_at_once(tmp_path: Path, clock: FixedClock)
         worker.join()
     assert failures == []
     with Store.open(tmp_path / "state.sqlite3", clock=clock) as store:
-        assert len(store.threads()) == 8
+        assert len(store.threads.newest()) == 8
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_damage_that_shows_later_is_told_the_same_way(tmp_path: Path, clock: Fix
         file.seek(4096)
         file.write(b"\xff" * (path.stat().st_size - 4096))
     with pytest.raises(StoreUnavailable, match="damaged"), Store.open(path, clock=clock) as store:
-        store.stage1_outputs()
+        store.outputs.latest()
 
 
 def test_an_empty_file_becomes_a_database(tmp_path: Path, clock: FixedClock) -> None:
     (tmp_path / "state.sqlite3").touch()
     with Store.open(tmp_path / "state.sqlite3", clock=clock) as store:
-        assert store.threads() == []
+        assert store.threads.newest() == []
 
 
 def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path, clock: FixedClock) -> None:
@@ -116,12 +116,12 @@ def test_a_lock_that_stays_is_an_error_that_says_so(tmp_path: Path, clock: Fixed
         db = sqlite3.connect(path, isolation_level=None)
         db.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked") as caught:
-            store.enqueue_consolidation(1)
+            store.consolidation.enqueue(1)
         assert caught.value.hint
-        assert store.consolidation_job() is None  # reading goes on
+        assert store.consolidation.job() is None  # reading goes on
         db.execute("ROLLBACK")
         db.close()
-        store.enqueue_consolidation(1)
+        store.consolidation.enqueue(1)
 
 
 HOLD = """
@@ -144,7 +144,7 @@ def test_who_holds_the_lock_is_named(tmp_path: Path, clock: FixedClock, mode: st
         assert other.stdin and other.stdout
         other.stdout.readline()
         with pytest.raises(StoreUnavailable) as caught, Store.open(path, clock=clock, limits=NO_WAIT) as store:
-            store.enqueue_consolidation(1)
+            store.consolidation.enqueue(1)
         other.stdin.close()
     assert f"stays locked by process {other.pid} (`" in str(caught.value)
 
@@ -190,7 +190,7 @@ def test_a_folder_that_can_not_be_written_is_refused(tmp_path: Path, clock: Fixe
     script = (
         "try:\n"
         "    with Store.open(pathlib.Path(sys.argv[1]), clock=SystemClock()) as store:\n"
-        "        store.enqueue_consolidation(1)\n"
+        "        store.consolidation.enqueue(1)\n"
         "except StoreUnavailable as error:\n"
         "    print('refused:', bool(error.hint))\n"
     )
@@ -221,7 +221,7 @@ def test_an_error_inside_a_transaction_leaves_nothing_behind(tmp_path: Path, clo
     with Store.open(path, clock=clock, new_token=no_token) as store:
         save(store, thread("a"))
         with pytest.raises(RuntimeError):
-            store.claim_consolidation(worker_id="w", stage=TWO)
-        assert store.consolidation_job() is None
+            store.consolidation.claim(worker_id="w", stage=TWO)
+        assert store.consolidation.job() is None
         save(store, thread("b"))
-        assert len(store.threads()) == 2
+        assert len(store.threads.newest()) == 2

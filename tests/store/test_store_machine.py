@@ -96,7 +96,7 @@ class Leases(RuleBasedStateMachine):
     @rule(thread_id=thread_ids, worker=st.integers(0, 1), behind=st.integers(0, 1))
     def a_worker_tries_one(self, thread_id: str, worker: int, behind: int) -> None:
         now, job, watermark = self.clock.now(), self.jobs[thread_id], self.updated[thread_id] - behind
-        outcome = self.stores[worker].try_claim_stage1(
+        outcome = self.stores[worker].extraction.try_claim(
             thread_id, worker_id=str(worker), source_updated_at=watermark, stage=ONE, max_running=CAP
         )
         newer = watermark > job.input
@@ -125,7 +125,7 @@ class Leases(RuleBasedStateMachine):
     @rule(worker=st.integers(0, 1), cap=st.integers(0, 3), backfill=st.booleans())
     def a_worker_claims_what_there_is(self, worker: int, cap: int, backfill: bool) -> None:
         now, before = self.clock.now(), self.running()
-        claims = self.stores[worker].claim_stage1(
+        claims = self.stores[worker].extraction.claim(
             worker_id=str(worker),
             current_thread_id="a",
             memories=MEMORIES,
@@ -146,7 +146,7 @@ class Leases(RuleBasedStateMachine):
             self.taken(claim, left, now)
         # Whatever a scan may take off the list on its way, only jobs without a retry are exhausted.
         for thread_id, job in self.jobs.items():
-            stored = self.stores[0].stage1_job(thread_id)
+            stored = self.stores[0].extraction.job(thread_id)
             if stored and job.token and stored.status == "error":
                 assert not job.is_leased(now)
                 assert job.retries == 1
@@ -161,15 +161,15 @@ class Leases(RuleBasedStateMachine):
         match end:
             case "beat":
                 alive = owns and now < job.leased[1]
-                assert store.heartbeat_stage1(claim, lease_seconds=LEASE) == alive
+                assert store.extraction.heartbeat(claim, lease_seconds=LEASE) == alive
                 if alive:
                     job.leased = (now, now + LEASE)
             case "fail":
-                assert store.fail_stage1(claim, reason="x", retry_delay_seconds=DELAY) == owns
+                assert store.extraction.fail(claim, reason="x", retry_delay_seconds=DELAY) == owns
                 if owns:
                     job.token, job.retries, job.paused = None, job.retries - 1, (now, now + DELAY)
             case _:
-                assert store.finish_stage1(claim, DRAFT if end == "output" else None, engine="offline") == owns
+                assert store.extraction.finish(claim, DRAFT if end == "output" else None, engine="offline") == owns
                 if owns:
                     job.token, job.done, job.paused = None, job.input, (0, 0)
 
@@ -181,14 +181,14 @@ class Leases(RuleBasedStateMachine):
         job = self.jobs[claim.thread_id]
         self.clock.advance(seconds=max(job.leased[1] + late - self.clock.now(), 0))
         alive = self.clock.now() < job.leased[1]
-        assert self.stores[0].heartbeat_stage1(claim, lease_seconds=LEASE) == alive
+        assert self.stores[0].extraction.heartbeat(claim, lease_seconds=LEASE) == alive
         if alive:
             job.leased = (self.clock.now(), self.clock.now() + LEASE)
 
     @rule(worker=st.integers(0, 1))
     def a_worker_wants_the_lock(self, worker: int) -> None:
         now, lock = self.clock.now(), self.lock
-        outcome = self.stores[worker].claim_consolidation(worker_id=str(worker), stage=TWO)
+        outcome = self.stores[worker].consolidation.claim(worker_id=str(worker), stage=TWO)
         cooldown = (lock.cooled, lock.cooled + TWO.success_cooldown_seconds) if lock.cooled is not None else (0, 0)
         if lock.token is None and lock.holds(lock.paused, now):
             assert isinstance(outcome, RetryBackoff) or (outcome != Running() and self.was_lifted())
@@ -220,27 +220,27 @@ class Leases(RuleBasedStateMachine):
         match end:
             case "beat":
                 alive = owns and now < lock.leased[1]
-                assert store.heartbeat_consolidation(token, lease_seconds=LEASE) == alive
+                assert store.consolidation.heartbeat(token, lease_seconds=LEASE) == alive
                 if alive:
                     lock.leased = (now, now + LEASE)
             case "fail":
-                assert store.fail_consolidation(token, reason="x", retry_delay_seconds=DELAY) == owns
+                assert store.consolidation.fail(token, reason="x", retry_delay_seconds=DELAY) == owns
                 if owns:
                     lock.token, lock.retries, lock.paused = None, max(lock.retries - 1, 0), (now, now + DELAY)
             case _:
-                chosen = store.select_inputs(limit=3, max_unused_days=30).selected
-                assert store.succeed_consolidation(token, watermark=now, selected=chosen) == owns
+                chosen = store.consolidation.select(limit=3, max_unused_days=30).selected
+                assert store.consolidation.succeed(token, watermark=now, selected=chosen) == owns
                 if owns:
                     lock.token, lock.retries, lock.paused, lock.cooled = None, 3, (0, 0), now
 
     @invariant()
     def every_job_has_at_most_one_owner_and_retries_that_are_not_negative(self) -> None:
         for thread_id, model in self.jobs.items():
-            job = self.stores[1].stage1_job(thread_id)
+            job = self.stores[1].extraction.job(thread_id)
             if job is not None:
                 assert (job.ownership_token if job.status == "running" else None) == model.token
                 assert job.retry_remaining == model.retries >= 0
-        lock = self.stores[1].consolidation_job()
+        lock = self.stores[1].consolidation.job()
         if lock is not None:
             assert (lock.ownership_token if lock.status == "running" else None) == self.lock.token
             assert lock.retry_remaining == self.lock.retries >= 0

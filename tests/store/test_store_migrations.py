@@ -46,23 +46,23 @@ def test_a_version_1_database_is_upgraded_with_its_rows(tmp_path: Path, clock: F
     path = version_1(tmp_path / "state.sqlite3")
     for _ in range(2):  # the second time nothing is to be done
         with Store.open(path, clock=clock) as store:
-            (output,) = store.stage1_outputs()
+            (output,) = store.outputs.latest()
             assert (output.thread_id, output.raw_memory, output.usage_count, output.last_usage) == (
                 "old",
                 "raw",
                 3,
                 NOW,
             )
-            assert [t.title for t in store.threads()] == ["t"]
-            assert store.file_stamps("codex") == {"/r": FileStamp(size=10, mtime_ns=20, offset=5)}
+            assert [t.title for t in store.threads.newest()] == ["t"]
+            assert store.threads.file_stamps("codex") == {"/r": FileStamp(size=10, mtime_ns=20, offset=5)}
             assert [(folder.cwd, folder.checkout) for folder in store.folders.newest(limit=5)] == [("/w", None)]
-            job = store.stage1_job("old")
+            job = store.extraction.job("old")
             assert job is not None and job.last_success_watermark == NOW - DAY
     with Store.open(path, clock=clock) as store:
         ((found, stamp),) = store.uses.unsearched()
         use = Use(kind="citation", digest=b"d", nth=1, at=NOW, used=("old",))
         assert [done.counted for done in store.uses.record(found.thread_id, [use], stamp=stamp)] == [("old",)]
-        assert store.stage1_outputs()[0].usage_count == 4
+        assert store.outputs.latest()[0].usage_count == 4
         extract(store, "new")
         assert selected_ids(store) == ["old", "new"]
     db = sqlite3.connect(path)
@@ -102,7 +102,7 @@ def test_many_may_upgrade_at_once(tmp_path: Path, clock: FixedClock) -> None:
         worker.join()
     assert failures == []
     with Store.open(path, clock=clock) as store:
-        assert len(store.threads()) == 7
+        assert len(store.threads.newest()) == 7
 
 
 def test_an_upgrade_that_fails_leaves_the_old_version(

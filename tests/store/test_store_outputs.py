@@ -35,15 +35,15 @@ WATERMARK = NOW - DAY
 
 def watermark(store: Store) -> int | None:
     """Up to where phase 2 was asked to go; None: it never was."""
-    job = store.consolidation_job()
+    job = store.consolidation.job()
     return job and job.input_watermark
 
 
 def test_an_output_comes_back_with_what_is_known_of_its_thread(store: Store) -> None:
     save(store, msgspec.structs.replace(thread("a"), git_branch="main", git_origin_url="git@host:x"))
     (taken,) = claim(store)
-    assert store.finish_stage1(taken, DRAFT, engine="openai:x", prompt="0123456789ab")
-    assert store.stage1_outputs() == [
+    assert store.extraction.finish(taken, DRAFT, engine="openai:x", prompt="0123456789ab")
+    assert store.outputs.latest() == [
         Stage1Output(
             thread_id="a",
             source_updated_at=WATERMARK,
@@ -78,7 +78,7 @@ def test_no_output_asks_for_one_only_if_it_replaced_something(store: Store) -> N
     assert watermark(store) == WATERMARK
     extract(store, "b", at=WATERMARK + 5, draft=None)
     assert watermark(store) == WATERMARK + 5
-    assert store.stage1_outputs() == []
+    assert store.outputs.latest() == []
 
 
 def test_a_new_extraction_replaces_the_texts_but_not_the_use(store: Store, clock: FixedClock) -> None:
@@ -86,7 +86,7 @@ def test_a_new_extraction_replaces_the_texts_but_not_the_use(store: Store, clock
     use(store, "a")
     clock.advance(seconds=60)
     extract(store, "a", at=WATERMARK + 1, draft=Stage1Draft(raw_memory="new", rollout_summary="new"))
-    (output,) = store.stage1_outputs()
+    (output,) = store.outputs.latest()
     assert (output.raw_memory, output.rollout_slug, output.generated_at) == ("new", None, NOW + 60)
     assert (output.usage_count, output.last_usage) == (1, NOW)
 
@@ -96,12 +96,12 @@ def test_an_older_extraction_never_replaces_a_newer_one(store: Store) -> None:
     extract(store, "b", at=WATERMARK)
     taken = try_claim(store, "a")
     assert isinstance(taken, Stage1Claim)
-    assert store.finish_stage1(taken, DRAFT, engine="offline")
-    store.reopen_offline()
+    assert store.extraction.finish(taken, DRAFT, engine="offline")
+    store.extraction.reopen_offline()
     late = try_claim(store, "a", at=WATERMARK - 5)
     assert isinstance(late, Stage1Claim)
-    assert store.finish_stage1(late, Stage1Draft(raw_memory="old", rollout_summary="old"), engine="offline")
-    assert {o.raw_memory for o in store.stage1_outputs()} == {"raw"}
+    assert store.extraction.finish(late, Stage1Draft(raw_memory="old", rollout_summary="old"), engine="offline")
+    assert {o.raw_memory for o in store.outputs.latest()} == {"raw"}
 
 
 def test_the_list_is_newest_first_without_blank_and_refused_ones(store: Store) -> None:
@@ -110,8 +110,8 @@ def test_the_list_is_newest_first_without_blank_and_refused_ones(store: Store) -
         extract(store, f"t{i}", at=WATERMARK + i)
     extract(store, "blank", at=WATERMARK + 9, draft=Stage1Draft(raw_memory=" \n", rollout_summary="\t"))
     extract(store, "polluted", at=WATERMARK + 9)
-    store.set_memory_mode("polluted", "polluted")
-    assert [o.thread_id for o in store.stage1_outputs(limit=3)] == ["t3", "t2", "t1"]
+    store.threads.set_memory_mode("polluted", "polluted")
+    assert [o.thread_id for o in store.outputs.latest(limit=3)] == ["t3", "t2", "t1"]
 
 
 def test_pruning_removes_only_unselected_outputs_that_nobody_used(store: Store, clock: FixedClock) -> None:
@@ -124,8 +124,8 @@ def test_pruning_removes_only_unselected_outputs_that_nobody_used(store: Store, 
     use(store, "used", at=now)
     extract(store, "on-the-edge", at=now - 30 * DAY)
     extract(store, "stale", at=now - 30 * DAY - 1)
-    assert store.prune_stage1(max_unused_days=30, limit=200) == 1
-    assert {o.thread_id for o in store.stage1_outputs()} == {"selected", "used", "on-the-edge"}
+    assert store.outputs.prune(max_unused_days=30, limit=200) == 1
+    assert {o.thread_id for o in store.outputs.latest()} == {"selected", "used", "on-the-edge"}
     assert claimed_ids(store, backfill=True) == []  # a pruned thread is done until it changes
 
 
@@ -133,9 +133,9 @@ def test_pruning_takes_the_oldest_and_no_more_than_its_batch(store: Store) -> No
     """58"""
     for i in range(5):
         extract(store, f"t{i}", at=NOW - 100 * DAY + i)
-    assert store.prune_stage1(max_unused_days=30, limit=2) == 2
-    assert [o.thread_id for o in store.stage1_outputs()] == ["t4", "t3", "t2"]
-    assert store.prune_stage1(max_unused_days=30, limit=0) == 0
+    assert store.outputs.prune(max_unused_days=30, limit=2) == 2
+    assert [o.thread_id for o in store.outputs.latest()] == ["t4", "t3", "t2"]
+    assert store.outputs.prune(max_unused_days=30, limit=0) == 0
 
 
 def test_forgotten_text_is_gone_from_the_files(store: Store, tmp_path: Path) -> None:
@@ -156,9 +156,9 @@ def test_forgetting_a_thread_removes_its_output_and_asks_for_a_consolidation(sto
     consolidate(store, clock)
     forget(store, thread("a"))
     assert watermark(store) == clock.now()
-    assert [o.thread_id for o in store.stage1_outputs()] == ["b"]
-    assert store.stage1_job("a") is None
-    assert store.thread("a") is None
+    assert [o.thread_id for o in store.outputs.latest()] == ["b"]
+    assert store.extraction.job("a") is None
+    assert store.threads.get("a") is None
     forget(store, thread("never-there"))
 
 
@@ -167,8 +167,8 @@ def test_a_forgotten_thread_refuses_the_worker_that_runs_it(store: Store) -> Non
     save(store, thread("a"))
     (taken,) = claim(store)
     forget(store, thread("a"))
-    assert not store.finish_stage1(taken, DRAFT, engine="offline")
-    assert store.stage1_outputs() == []
+    assert not store.extraction.finish(taken, DRAFT, engine="offline")
+    assert store.outputs.latest() == []
 
 
 def test_a_forgotten_thread_does_not_come_back_with_the_next_scan(store: Store) -> None:
@@ -176,7 +176,7 @@ def test_a_forgotten_thread_does_not_come_back_with_the_next_scan(store: Store) 
     forget(store, thread("a"))
     save(store, thread("a", updated_at=WATERMARK + 60))
     assert claim(store, backfill=True) == []
-    assert store.stage1_outputs() == []
+    assert store.outputs.latest() == []
 
 
 def test_pollution_asks_for_forgetting_each_time_for_a_selected_thread(store: Store, clock: FixedClock) -> None:
@@ -186,29 +186,29 @@ def test_pollution_asks_for_forgetting_each_time_for_a_selected_thread(store: St
     consolidate(store, clock)
     extract(store, "not-selected")
     before = watermark(store)
-    assert store.set_memory_mode("not-selected", "polluted")
+    assert store.threads.set_memory_mode("not-selected", "polluted")
     assert watermark(store) == before
-    assert store.set_memory_mode("a", "polluted")
+    assert store.threads.set_memory_mode("a", "polluted")
     assert watermark(store) == clock.now()
-    assert not store.set_memory_mode("a", "polluted")
+    assert not store.threads.set_memory_mode("a", "polluted")
     assert watermark(store) == clock.now() + 1
     assert selected_ids(store) == ["b"]
-    assert not store.set_memory_mode("unknown", "polluted")
+    assert not store.threads.set_memory_mode("unknown", "polluted")
 
 
 def test_a_mode_set_here_outlives_a_scan(store: Store) -> None:
     save(store, thread("a"), thread("b"), thread("c", mode="disabled"))
-    store.set_memory_mode("a", "polluted")
-    store.set_memory_mode("b", "disabled")
-    store.set_memory_mode("c", "enabled")
+    store.threads.set_memory_mode("a", "polluted")
+    store.threads.set_memory_mode("b", "disabled")
+    store.threads.set_memory_mode("c", "enabled")
     save(store, thread("a"), thread("b"), thread("c", mode="disabled"))
-    assert [t.memory_mode for t in store.threads()] == ["enabled", "disabled", "polluted"]
+    assert [t.memory_mode for t in store.threads.newest()] == ["enabled", "disabled", "polluted"]
 
 
 def test_a_thread_switched_on_here_follows_its_files_when_they_switch_it_off_later(store: Store) -> None:
     save(store, thread("a"))
-    store.set_memory_mode("a", "polluted")
-    store.set_memory_mode("a", "enabled")
+    store.threads.set_memory_mode("a", "polluted")
+    store.threads.set_memory_mode("a", "enabled")
     save(store, thread("a", mode="disabled"))
     assert claim(store) == []
     save(store, thread("a", mode="enabled"))
@@ -247,17 +247,17 @@ def test_threads_and_stamps_come_back_as_they_were_saved(store: Store) -> None:
         cli_version="1",
         model_provider="openai",
     )
-    store.save_threads([(full, STAMP)])
-    assert store.thread("a") == full
-    assert store.threads() == [full]
-    assert store.file_stamps("codex") == {"/sessions/a.jsonl": STAMP}
-    assert store.file_stamps("claude-code") == {}
+    store.threads.save([(full, STAMP)])
+    assert store.threads.get("a") == full
+    assert store.threads.newest() == [full]
+    assert store.threads.file_stamps("codex") == {"/sessions/a.jsonl": STAMP}
+    assert store.threads.file_stamps("claude-code") == {}
     newer = msgspec.structs.replace(full, updated_at_ms=5_000, archived=False, preview="q", git_branch=None)
     grown = FileStamp(size=11, mtime_ns=21, offset=6)
-    store.save_threads([(newer, grown)])
-    assert store.thread("a") == newer
-    assert store.file_stamps("codex") == {"/sessions/a.jsonl": grown}
-    assert store.thread("b") is None
+    store.threads.save([(newer, grown)])
+    assert store.threads.get("a") == newer
+    assert store.threads.file_stamps("codex") == {"/sessions/a.jsonl": grown}
+    assert store.threads.get("b") is None
 
 
 def test_text_of_any_kind_is_stored(store: Store) -> None:
@@ -266,27 +266,27 @@ def test_text_of_any_kind_is_stored(store: Store) -> None:
         thread("odd\udcff"), rollout_path="/r/\udcfe.jsonl", cwd="/\udc80", title="a\0b", preview="\ud83d"
     )
     save(store, odd)
-    assert store.thread("odd\udcff") == odd
-    assert store.file_stamps("codex") == {"/r/\udcfe.jsonl": STAMP}
+    assert store.threads.get("odd\udcff") == odd
+    assert store.threads.file_stamps("codex") == {"/r/\udcfe.jsonl": STAMP}
     assert claim(store, current="odd\udcff") == []
     (taken,) = claim(store)
-    assert store.heartbeat_stage1(taken, lease_seconds=ONE.lease_seconds)
+    assert store.extraction.heartbeat(taken, lease_seconds=ONE.lease_seconds)
     draft = Stage1Draft(raw_memory="x\ud800", rollout_summary="\0y", rollout_slug="\udfff")
-    assert store.finish_stage1(taken, draft, engine="offline")
-    (output,) = store.select_inputs(limit=1, max_unused_days=MEMORIES.max_unused_days).on_disk
+    assert store.extraction.finish(taken, draft, engine="offline")
+    (output,) = store.consolidation.select(limit=1, max_unused_days=MEMORIES.max_unused_days).on_disk
     assert (output.raw_memory, output.rollout_summary, output.rollout_slug) == ("x\ud800", "\0y", "\udfff")
     assert output.rollout_path == "/r/\udcfe.jsonl"
     use(store, "odd\udcff")
-    assert store.forget_missing("codex", set()) == 1
+    assert store.threads.mark_missing("codex", set()) == 1
     forget(store, odd)
-    assert store.stage1_outputs() == []
+    assert store.outputs.latest() == []
 
 
 def test_a_reason_is_cut(store: Store) -> None:
     save(store, thread("a"))
     (taken,) = claim(store)
-    assert store.fail_stage1(taken, reason="x" * 10_000 + "\ud800", retry_delay_seconds=0)
-    job = store.stage1_job("a")
+    assert store.extraction.fail(taken, reason="x" * 10_000 + "\ud800", retry_delay_seconds=0)
+    job = store.extraction.job("a")
     assert job is not None
     assert job.last_error == "x" * 2000
 
@@ -296,11 +296,11 @@ def test_an_undo_keeps_the_lines_of_an_output_that_never_came_into_the_folder(st
     (taken,) = claim(store)
     whole = "- kept\n- printed [lane: tool; from 11111111]"
     draft = Stage1Draft(raw_memory=whole, rollout_summary=whole, rollout_slug=None)
-    assert store.finish_stage1(taken, draft, engine="openai:x")
+    assert store.extraction.finish(taken, draft, engine="openai:x")
     consolidate(store, clock)
-    (shown,) = store.select_inputs(limit=10, max_unused_days=30).selected
+    (shown,) = store.consolidation.select(limit=10, max_unused_days=30).selected
     assert "printed" not in f"{shown.raw_memory}{shown.rollout_summary}"
-    store.undo(
+    store.consolidation.undo(
         [
             Stage1Restored(
                 thread_id="a",
@@ -312,6 +312,6 @@ def test_an_undo_keeps_the_lines_of_an_output_that_never_came_into_the_folder(st
             )
         ]
     )
-    (output,) = store.stage1_outputs()
+    (output,) = store.outputs.latest()
     assert (output.raw_memory, output.rollout_summary) == (whole, whole)
-    assert [each.line.text for each in store.select_inputs(limit=10, max_unused_days=30).withheld] == ["printed"]
+    assert [each.line.text for each in store.consolidation.select(limit=10, max_unused_days=30).withheld] == ["printed"]

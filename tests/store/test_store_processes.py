@@ -49,4 +49,4 @@ def test_eight_processes_do_every_thread_once_and_never_meet_a_lock(tmp_path: Pa
         done = [line for output, _ in answers for line in output.splitlines()]
         assert sorted(done) == [f"t{i:03}" for i in range(TOTAL)]
         assert list(held.iterdir()) == []
-        assert {(job := store.stage1_job(t)) and job.status for t in done} == {"done"}
+        assert {(job := store.extraction.job(t)) and job.status for t in done} == {"done"}

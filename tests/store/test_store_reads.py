@@ -14,7 +14,7 @@ READ = ThreadRead(
 
 
 def standing(store: Store, clock: FixedClock) -> Standing:
-    (found,) = store.standings(Question(memories=Memories(), stage=StageOne(), now_ms=clock.now_ms()))
+    (found,) = store.standings.of_all(Question(memories=Memories(), stage=StageOne(), now_ms=clock.now_ms()))
     return found
 
 
@@ -25,7 +25,7 @@ def test_what_a_file_held_is_shown_as_it_was_when_it_was_last_read(store: Store,
     store.reads.save("a", READ)
     found = standing(store, clock)
     assert (found.messages, found.tokens, found.grown) == (3, 40, False)
-    store.save_threads([(thread("a"), msgspec.structs.replace(STAMP, size=STAMP.size + 1))])
+    store.threads.save([(thread("a"), msgspec.structs.replace(STAMP, size=STAMP.size + 1))])
     found = standing(store, clock)
     assert (found.messages, found.grown, found.size_bytes) == (3, True, STAMP.size + 1)
 

@@ -32,11 +32,11 @@ def save(store: Store, thread_id: str, *, cwd: str = "/work") -> None:
         updated_at_ms=NOW_MS - 80_000_000,
         preview="hello",
     )
-    store.save_threads([(thread, FileStamp(size=1, mtime_ns=1))])
+    store.threads.save([(thread, FileStamp(size=1, mtime_ns=1))])
 
 
 def claim(store: Store, *, cwd: str | None = None) -> list[Stage1Claim]:
-    return store.claim_stage1(
+    return store.extraction.claim(
         worker_id="w", current_thread_id=None, memories=Memories(), stage=STAGE, max_claims=10, cwd=cwd
     )
 
@@ -45,8 +45,8 @@ def test_a_released_thread_can_be_claimed_at_once_with_all_its_retries(store: St
     save(store, "a")
     (first,) = claim(store)
     assert claim(store) == []
-    assert store.release_stage1(first)
-    job = store.stage1_job("a")
+    assert store.extraction.release(first)
+    job = store.extraction.job("a")
     assert job is not None
     assert (job.status, job.retry_remaining) == ("pending", STAGE.retries)
     (second,) = claim(store)
@@ -56,11 +56,11 @@ def test_a_released_thread_can_be_claimed_at_once_with_all_its_retries(store: St
 def test_only_the_owner_releases_and_only_once(store: Store):
     save(store, "a")
     (first,) = claim(store)
-    assert store.release_stage1(first)
-    assert not store.release_stage1(first)
+    assert store.extraction.release(first)
+    assert not store.extraction.release(first)
     claim(store)
-    assert not store.release_stage1(first)
-    assert not store.finish_stage1(first, None, engine="offline")
+    assert not store.extraction.release(first)
+    assert not store.extraction.finish(first, None, engine="offline")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def question(clock: FixedClock, **changes: object) -> Question:
 def decided(store: Store, clock: FixedClock, **changes: object) -> dict[str, tuple[str, str | None]]:
     return {
         each.thread.thread_id: (each.state, each.decided.rule if each.decided else None)
-        for each in store.standings(question(clock, **changes))
+        for each in store.standings.of_all(question(clock, **changes))
     }
 
 
@@ -64,11 +64,11 @@ def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
                 cwd=luck.choice(["/repo", "/repo", "/repo/deep", "/repository", "/"]),
             ),
         )
-    for known in store.threads():
+    for known in store.threads.newest():
         delay, behind = luck.choice([0, HOUR]), luck.choice([0, 0, 1])
         ends = luck.choice([["fail"], ["fail", "finish", "nothing", "release", "silence"]])
         for _ in range(luck.choice([0, 0, 1, 2, 3])):
-            taken = store.try_claim_stage1(
+            taken = store.extraction.try_claim(
                 known.thread_id,
                 worker_id="w",
                 source_updated_at=known.updated_at - behind,
@@ -79,19 +79,21 @@ def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
                 break
             end = luck.choice(ends)
             if end == "fail":
-                store.fail_stage1(taken, reason="no", retry_delay_seconds=delay)
+                store.extraction.fail(taken, reason="no", retry_delay_seconds=delay)
             elif end == "release":
-                store.release_stage1(taken)
+                store.extraction.release(taken)
             elif end != "silence":
-                store.finish_stage1(taken, DRAFT if end == "finish" else None, engine="offline")
+                store.extraction.finish(taken, DRAFT if end == "finish" else None, engine="offline")
         if luck.random() < 0.1:
-            store.set_memory_mode(known.thread_id, luck.choice(modes))
+            store.threads.set_memory_mode(known.thread_id, luck.choice(modes))
     if luck.random() < 0.2:
-        store.reopen_offline()
+        store.extraction.reopen_offline()
     if luck.random() < 0.2:
         store.folders.switch_off(["/repo/deep", "/repository"])
     if luck.random() < 0.2:
-        store.forget_missing("codex", [known.rollout_path for known in store.threads() if luck.random() < 0.7])
+        store.threads.mark_missing(
+            "codex", [known.rollout_path for known in store.threads.newest() if luck.random() < 0.7]
+        )
     clock.advance(seconds=luck.choice([0, 1, HOUR, HOUR + 1, -HOUR, -3 * HOUR, 2 * DAY]))
 
 
@@ -105,12 +107,14 @@ def test_the_rules_say_of_every_thread_what_the_claim_does(seed: int, backfill: 
         stage = msgspec.structs.replace(ONE, thread_scan_limit=limit)
         current, cwd = luck.choice([None, "t0"]), luck.choice([None, "/repo", "/repo/", "/"])
         asked = {"current_thread_id": current, "memories": memories, "backfill": backfill, "cwd": cwd}
-        told = store.standings(question(clock, stage=stage, **asked))
-        everything = store.standings(question(clock, **asked))
-        explained = [store.explain(each.thread.thread_id, question(clock, stage=stage, **asked)) for each in told]
-        left = store.count_left(**asked)
-        survey = store.survey(question(clock, stage=stage, **asked))
-        claims = store.claim_stage1(worker_id="w", stage=stage, max_claims=100 if backfill else cap, **asked)
+        told = store.standings.of_all(question(clock, stage=stage, **asked))
+        everything = store.standings.of_all(question(clock, **asked))
+        explained = [
+            store.standings.explain(each.thread.thread_id, question(clock, stage=stage, **asked)) for each in told
+        ]
+        left = store.extraction.count_left(**asked)
+        survey = store.standings.survey(question(clock, stage=stage, **asked))
+        claims = store.extraction.claim(worker_id="w", stage=stage, max_claims=100 if backfill else cap, **asked)
     assert Counter((each.state, each.decided and each.decided.rule) for each in told) == {
         (each.state, each.rule): each.threads for each in survey.counts
     }
@@ -146,7 +150,7 @@ def counted(standings: list[Standing], cwd: str | None) -> dict[str, int]:
         **dict.fromkeys(("preview", "memory_worker", "source"), "not_interactive"),
     }
     asked = cwd and cwd.rstrip("/")
-    inside = [s for s in standings if asked is None or f"{s.thread.cwd}/".startswith(f"{asked}/")]
+    inside = [s for s in standings if asked is None or f"{s.threads.get.cwd}/".startswith(f"{asked}/")]
     reasons = Counter(names.get(each.decided.rule) if each.decided else "waiting" for each in inside)
     return {name: reasons[name] for name in dict.fromkeys([*names.values(), "waiting"])}
 
@@ -169,18 +173,20 @@ def test_each_rule_decides_about_a_thread_that_it_alone_refuses(store: Store, cl
     extract(store, "done")
     extract(store, "dull", draft=None)
     save(store, thread("gone"), thread("held", updated_at=at - 1), thread("broken", updated_at=at - 2))
-    store.forget_missing("codex", [t.rollout_path for t in store.threads() if t.thread_id != "gone"])
+    store.threads.mark_missing("codex", [t.rollout_path for t in store.threads.newest() if t.thread_id != "gone"])
     hopeless = thread("hopeless", updated_at=at - 3)
     save(store, hopeless)
     for _ in range(3):
-        taken = store.try_claim_stage1("hopeless", worker_id="w", source_updated_at=at - 3, stage=ONE, max_running=9)
+        taken = store.extraction.try_claim(
+            "hopeless", worker_id="w", source_updated_at=at - 3, stage=ONE, max_running=9
+        )
         assert isinstance(taken, Stage1Claim)
-        store.fail_stage1(taken, reason="no", retry_delay_seconds=0)
+        store.extraction.fail(taken, reason="no", retry_delay_seconds=0)
     for name in ("held", "broken"):
-        taken = store.try_claim_stage1(name, worker_id="w", source_updated_at=at - 1, stage=ONE, max_running=9)
+        taken = store.extraction.try_claim(name, worker_id="w", source_updated_at=at - 1, stage=ONE, max_running=9)
         assert isinstance(taken, Stage1Claim)
         if name == "broken":
-            store.fail_stage1(taken, reason="no", retry_delay_seconds=HOUR)
+            store.extraction.fail(taken, reason="no", retry_delay_seconds=HOUR)
     assert decided(store, clock, current_thread_id="me") == {
         "off": ("excluded", "mode"),
         "put-away": ("excluded", "archived"),
@@ -200,7 +206,7 @@ def test_each_rule_decides_about_a_thread_that_it_alone_refuses(store: Store, cl
         "first": ("next", None),
         "second": ("waiting", "cap"),
     }
-    (waiting,) = (each.decided for each in store.standings(question(clock)) if each.thread.thread_id == "busy")
+    (waiting,) = (each.decided for each in store.standings.of_all(question(clock)) if each.thread.thread_id == "busy")
     assert waiting is not None and (waiting.until, waiting.setting) == (
         NOW + 5 * HOUR,
         "memories.min_rollout_idle_hours",
@@ -217,7 +223,7 @@ def test_each_rule_decides_about_a_thread_that_it_alone_refuses(store: Store, cl
     assert decided(store, clock)["first"] == ("excluded", "project")
     assert decided(store, clock, memories=Memories(enabled=False))["first"] == ("excluded", "enabled")
     assert [rule.name for rule in EXTRACTION] == list(get_args(ExtractionRule))
-    assert store.explain("nobody", question(clock)) is None
+    assert store.standings.explain("nobody", question(clock)) is None
 
 
 #: What is told to change the decision of each rule: the setting, the command, or else what does.
@@ -253,7 +259,7 @@ CHANGES: dict[RuleName, tuple[str | None, str | None, str | None]] = {
 
 def rulings(store: Store, clock: FixedClock, **changes: object) -> dict[str, Ruling]:
     """Of thread `t`, by rule."""
-    explained = store.explain("t", question(clock, **changes))
+    explained = store.standings.explain("t", question(clock, **changes))
     assert explained is not None
     every = (*explained.extraction, *explained.selection, *([explained.retention] if explained.retention else []))
     return {each.rule: each for each in every}
@@ -262,22 +268,22 @@ def rulings(store: Store, clock: FixedClock, **changes: object) -> dict[str, Rul
 def test_every_rule_says_what_would_change_its_decision(store: Store, clock: FixedClock) -> None:
     save(store, thread("t"))
     told = rulings(store, clock)
-    store.set_memory_mode("t", "disabled")
+    store.threads.set_memory_mode("t", "disabled")
     told |= {name: each for name, each in rulings(store, clock).items() if name not in told}
     extract(store, "t")
-    store.set_memory_mode("t", "disabled")
+    store.threads.set_memory_mode("t", "disabled")
     told |= {name: each for name, each in rulings(store, clock).items() if name not in told}
     assert {name: (each.setting, each.command, each.otherwise) for name, each in told.items()} == CHANGES
     assert set(CHANGES) == {*get_args(ExtractionRule), *get_args(SelectionRule), *get_args(RetentionRule)}
     # Nothing takes up again what a model extracted but the session itself.
-    store.set_memory_mode("t", "enabled")
+    store.threads.set_memory_mode("t", "enabled")
     extract(store, "t", at=NOW - DAY + 1, engine="p:m")
     assert rulings(store, clock)["watermark"].otherwise == "more that is said in it"
 
 
 def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: Store, clock: FixedClock) -> None:
     def deciding(**changes: object) -> str | None:
-        explained = store.explain("t", question(clock, **changes))
+        explained = store.standings.explain("t", question(clock, **changes))
         assert explained is not None
         return next((each.rule for each in explained.selection if each.verdict != "passes"), None)
 
@@ -287,9 +293,9 @@ def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: S
     assert deciding() == "words"
     extract(store, "t", at=NOW - DAY + 1)
     assert deciding() is None
-    store.set_memory_mode("t", "disabled")
+    store.threads.set_memory_mode("t", "disabled")
     assert deciding() == "remembered"
-    store.set_memory_mode("t", "enabled")
+    store.threads.set_memory_mode("t", "enabled")
     store.folders.switch_off(["/repo"])
     assert deciding() == "remembered"
     store.folders.switch_off([])
@@ -302,58 +308,58 @@ def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: S
     consolidate(store, clock)
     use(store, "t", at=clock.now())
     consolidate(store, clock)
-    assert store.undo([]) == 1
+    assert store.consolidation.undo([]) == 1
     assert (deciding(), store.uses.worth(since=0).undone) == ("undone", 1)
-    store.redo()
+    store.consolidation.redo()
     assert deciding() is None
 
 
 def test_an_upgrade_takes_up_nothing_that_was_undone(store: Store, clock: FixedClock) -> None:
     extract(store, "t")
     consolidate(store, clock)
-    store.undo([])
-    assert store.reopen_offline() == 0
-    store.redo()
-    assert store.reopen_offline() == 1
+    store.consolidation.undo([])
+    assert store.extraction.reopen_offline() == 0
+    store.consolidation.redo()
+    assert store.extraction.reopen_offline() == 1
 
 
 def test_lines_that_stay_out_of_a_memory_are_told_with_it(store: Store, clock: FixedClock) -> None:
     line = "- the deploy needs `make seed` [lane: web; instruction]"
     extract(store, "t", draft=Stage1Draft(raw_memory=f"raw\n{line}", rollout_summary="summary"))
-    explained = store.explain("t", question(clock))
+    explained = store.standings.explain("t", question(clock))
     assert explained is not None and explained.selected
     (out,) = explained.withheld
     assert (out.line.lane, out.line.text) == ("web", "the deploy needs `make seed`")
-    store.trust_line(out.line.line_id)
-    explained = store.explain("t", question(clock))
+    store.consolidation.trust_line(out.line.line_id)
+    explained = store.standings.explain("t", question(clock))
     assert explained is not None and explained.withheld == ()
 
 
 def test_what_failed_is_tried_again_at_once_when_a_person_says_so(store: Store, clock: FixedClock) -> None:
     save(store, thread("t"))
     for _ in range(3):
-        (taken,) = store.claim_stage1(
+        (taken,) = store.extraction.claim(
             worker_id="w", current_thread_id=None, memories=MEMORIES, stage=ONE, max_claims=1, backfill=True
         )
-        store.fail_stage1(taken, reason="no key", retry_delay_seconds=0)
+        store.extraction.fail(taken, reason="no key", retry_delay_seconds=0)
     assert decided(store, clock)["t"] == ("failed", "retries")
-    assert store.retry_failed() == 1
+    assert store.jobs.retry_failed() == 1
     assert decided(store, clock)["t"] == ("next", None)
-    (taken,) = store.claim_stage1(
+    (taken,) = store.extraction.claim(
         worker_id="w", current_thread_id=None, memories=MEMORIES, stage=ONE, max_claims=1, backfill=True
     )
-    store.fail_stage1(taken, reason="no key", retry_delay_seconds=HOUR)
+    store.extraction.fail(taken, reason="no key", retry_delay_seconds=HOUR)
     assert decided(store, clock)["t"] == ("failed", "backoff")
-    assert store.retry_failed() == 1
+    assert store.jobs.retry_failed() == 1
     assert decided(store, clock)["t"] == ("next", None)
 
 
 def test_a_thread_that_may_be_remembered_after_all_is_extracted(store: Store, clock: FixedClock) -> None:
     save(store, thread("t"))
     extract(store, "t", draft=None)  # as a pass ends with a session that it learns not to be for it
-    assert store.set_memory_mode("t", "disabled")
+    assert store.threads.set_memory_mode("t", "disabled")
     assert decided(store, clock)["t"] == ("excluded", "mode")
-    assert store.set_memory_mode("t", "enabled")
+    assert store.threads.set_memory_mode("t", "enabled")
     assert decided(store, clock)["t"] == ("next", None)
 
 
@@ -371,17 +377,17 @@ def test_the_rules_say_of_every_output_what_the_selection_and_the_pruning_do(see
                 use(store, name)
         if luck.random() < 0.5:
             consolidate(store, clock)
-        store.set_memory_mode(luck.choice(names), luck.choice(["enabled", "disabled"]))
+        store.threads.set_memory_mode(luck.choice(names), luck.choice(["enabled", "disabled"]))
         with closing(sqlite3.connect(Path(folder) / "s")) as db:
             held = luck.choice(["in", "out", None])
             db.execute("UPDATE stage1_outputs SET held = ? WHERE thread_id = ?", (held, luck.choice(names)))
             db.commit()
         clock.advance(seconds=luck.choice([0, DAY, 30 * DAY, 31 * DAY]))
         asked = question(clock, memories=Memories(max_raw_memories_for_consolidation=limit))
-        explained = {name: store.explain(name, asked) for name in names}
-        selected = {o.thread_id for o in store.select_inputs(limit=limit, max_unused_days=30).selected}
-        store.prune_stage1(max_unused_days=30, limit=100)
-        kept = {each.thread.thread_id for each in store.standings(asked) if each.has_output}
+        explained = {name: store.standings.explain(name, asked) for name in names}
+        selected = {o.thread_id for o in store.consolidation.select(limit=limit, max_unused_days=30).selected}
+        store.outputs.prune(max_unused_days=30, limit=100)
+        kept = {each.thread.thread_id for each in store.standings.of_all(asked) if each.has_output}
     assert {name for name, each in explained.items() if each and each.selected} == selected
     assert {
         name for name, each in explained.items() if each and each.retention and each.retention.verdict != "refuses"
@@ -390,7 +396,7 @@ def test_the_rules_say_of_every_output_what_the_selection_and_the_pruning_do(see
 
 def test_a_rule_reads_what_was_saved_whatever_bytes_it_has(store: Store, clock: FixedClock) -> None:
     odd = Thread(**{**msgspec.structs.asdict(thread("odd")), "cwd": "/caf\udce9", "thread_id": "odd\udce9"})
-    store.save_threads([(odd, STAMP)])
-    (standing,) = store.standings(question(clock))
+    store.threads.save([(odd, STAMP)])
+    (standing,) = store.standings.of_all(question(clock))
     assert (standing.thread, standing.state) == (odd, "next")
-    assert store.explain("odd\udce9", question(clock)) is not None
+    assert store.standings.explain("odd\udce9", question(clock)) is not None

@@ -16,7 +16,7 @@ def cited(*used: str, digest: bytes = b"d", nth: int | None = 1, at: int = NOW) 
 
 
 def usage(store: Store) -> dict[str, tuple[int, int | None]]:
-    return {output.thread_id: (output.usage_count, output.last_usage) for output in store.stage1_outputs()}
+    return {output.thread_id: (output.usage_count, output.last_usage) for output in store.outputs.latest()}
 
 
 def test_a_use_counts_once_however_often_it_is_given(store: Store) -> None:
@@ -67,13 +67,13 @@ def test_a_session_is_searched_again_only_when_its_file_changes(store: Store) ->
     store.uses.record("old", [], stamp=due[0][1])
     store.uses.mark_searched([("new", due[1][1]), ("never seen", STAMP)])
     assert store.uses.unsearched() == []
-    store.save_threads([(thread("new"), FileStamp(size=11, mtime_ns=20))])
+    store.threads.save([(thread("new"), FileStamp(size=11, mtime_ns=20))])
     assert [found.thread_id for found, _ in store.uses.unsearched()] == ["new"]
 
 
 def test_sessions_that_are_gone_are_not_searched(store: Store) -> None:
     save(store, thread("s"), thread("t"))
-    store.forget_missing("codex", ["/sessions/s.jsonl"])
+    store.threads.mark_missing("codex", ["/sessions/s.jsonl"])
     assert [found.thread_id for found, _ in store.uses.unsearched()] == ["s"]
 
 

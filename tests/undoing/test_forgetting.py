@@ -67,8 +67,8 @@ def test_after_the_next_pass_everything_is_as_if_the_session_had_never_been(
     }
     assert house.said() == expected
     with house.store() as store:
-        assert store.is_forgotten(thread_id)
-        assert store.thread(thread_id) is None
+        assert store.forgetting.is_forgotten(thread_id)
+        assert store.threads.get(thread_id) is None
 
 
 def test_what_went_before_the_session_is_still_the_history_and_what_came_after_is_without_it(house: House) -> None:
@@ -147,17 +147,17 @@ def test_of_what_is_nowhere_nobody_is_asked_and_of_what_stands_in_a_log_they_are
 
 def test_a_copy_under_another_id_and_a_sub_agent_are_not_learnt_either(house: House) -> None:
     with house.store() as store:
-        thread = store.thread(SHOP)
+        thread = store.threads.get(SHOP)
         assert thread is not None
-        stamp = store.file_stamps("codex")[thread.rollout_path]
+        stamp = store.threads.file_stamps("codex")[thread.rollout_path]
         copy = msgspec.structs.replace(thread, thread_id="copy", rollout_path="/elsewhere/copy.jsonl")
         below = msgspec.structs.replace(
             thread, thread_id="below", parent_thread_id=SHOP, preview="x", rollout_path="/b.jsonl"
         )
     house.forget(Choice(threads=(SHOP,)))
     with house.store() as store:
-        assert store.save_threads([(copy, stamp), (below, stamp), (thread, stamp)]) == 3
-        assert store.thread("copy") is None and store.thread("below") is None
+        assert store.threads.save([(copy, stamp), (below, stamp), (thread, stamp)]) == 3
+        assert store.threads.get("copy") is None and store.threads.get("below") is None
 
 
 def test_of_a_fork_only_the_new_part_is_learnt_once_its_origin_is_forgotten_and_gone(house: House) -> None:

@@ -58,21 +58,21 @@ def add(store: Store, thread_id: str, cwd: Path) -> None:
         updated_at_ms=(NOW - 86_400) * 1000,
         preview="hello",
     )
-    store.save_threads([(thread, FileStamp(size=1, mtime_ns=2))])
+    store.threads.save([(thread, FileStamp(size=1, mtime_ns=2))])
 
 
 def claim(store: Store) -> list[str]:
-    claims = store.claim_stage1(
+    claims = store.extraction.claim(
         worker_id="w", current_thread_id=None, memories=Memories(), stage=StageOne(), max_claims=8
     )
     for each in claims:
         draft = Stage1Draft(raw_memory="raw", rollout_summary="summary")
-        assert store.finish_stage1(each, draft, engine="offline")
+        assert store.extraction.finish(each, draft, engine="offline")
     return sorted(each.thread_id for each in claims)
 
 
 def selected(store: Store) -> list[str]:
-    return [output.thread_id for output in store.select_inputs(limit=8, max_unused_days=30).selected]
+    return [output.thread_id for output in store.consolidation.select(limit=8, max_unused_days=30).selected]
 
 
 def test_a_repository_is_off_with_its_worktrees_sub_folders_and_clones_and_nothing_else_is(
@@ -112,9 +112,9 @@ def test_nothing_is_learnt_where_it_is_off_and_what_was_remembered_leaves_and_co
     add(store, "in-shop", shop)
     add(store, "in-api", api)
     assert claim(store) == ["in-api", "in-shop"]
-    token = store.claim_consolidation(worker_id="w", stage=StageTwo())
-    chosen = store.select_inputs(limit=8, max_unused_days=30)
-    assert store.succeed_consolidation(
+    token = store.consolidation.claim(worker_id="w", stage=StageTwo())
+    chosen = store.consolidation.select(limit=8, max_unused_days=30)
+    assert store.consolidation.succeed(
         getattr(token, "ownership_token"),  # noqa: B009 - the claim, not why there is none
         watermark=NOW,
         selected=chosen.selected,
@@ -126,9 +126,9 @@ def test_nothing_is_learnt_where_it_is_off_and_what_was_remembered_leaves_and_co
     assert obey_switches(settings, store) == 1
     assert claim(store) == []
     assert selected(store) == ["in-api"]
-    job = store.consolidation_job()
+    job = store.consolidation.job()
     assert job is not None and job.status == "pending"
-    thread = store.thread("later")
+    thread = store.threads.get("later")
     assert thread is not None and thread.memory_mode == "disabled"
     assert obey_switches(settings, store) == 0
 
@@ -140,10 +140,10 @@ def test_nothing_is_learnt_where_it_is_off_and_what_was_remembered_leaves_and_co
 def test_a_thread_that_its_own_agent_switched_off_stays_off(settings: Settings, store: Store, tmp_path: Path) -> None:
     shop = repository(tmp_path / "shop")
     add(store, "polluted", shop)
-    store.set_memory_mode("polluted", "polluted")
+    store.threads.set_memory_mode("polluted", "polluted")
     switch_project(settings, shop, on=False)
     switch_project(settings, shop, on=True)
-    thread = store.thread("polluted")
+    thread = store.threads.get("polluted")
     assert thread is not None and thread.memory_mode == "polluted"
 
 
@@ -171,5 +171,5 @@ def test_a_damaged_list_tells_nobody_anything_and_lets_nothing_be_forgotten(
     with pytest.raises(WorkspaceError, match="can't be read"):
         switch_project(settings, tmp_path, on=True)
     assert (settings.home / FILE).read_bytes() == damage
-    thread = store.thread("any")
+    thread = store.threads.get("any")
     assert thread is not None and thread.memory_mode == "enabled"

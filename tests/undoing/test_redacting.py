@@ -26,11 +26,11 @@ def house(tmp_path: Path) -> House:
     house = House(tmp_path)
     house.run(max_threads=5)
     with house.store() as store:
-        (claim,) = store.claim_stage1(
+        (claim,) = store.extraction.claim(
             worker_id="w", current_thread_id=None, memories=Memories(), stage=StageOne(), max_claims=8, backfill=True
         )
         draft = Stage1Draft(raw_memory=f"### Task 1: push\n\n- used {TOKEN}\n", rollout_summary=f"pushed with {TOKEN}")
-        assert store.finish_stage1(claim, draft, engine="offline")
+        assert store.extraction.finish(claim, draft, engine="offline")
     handbook = house.root / "MEMORY.md"
     handbook.write_text(f"{handbook.read_text(encoding='utf-8')}\n- mine: {OTHER}\n", encoding="utf-8")
     house.run(hours=8)

@@ -70,8 +70,8 @@ def test_redo_brings_back_what_was_undone(house: House) -> None:
     after = files(house.root)
     undone(house)
     with house.store() as store:
-        assert store.redo() == 3
-        assert store.redo() == 0
+        assert store.consolidation.redo() == 3
+        assert store.consolidation.redo() == 0
     house.run(hours=8)
     assert files(house.root) == after
 
@@ -134,29 +134,31 @@ def test_an_edit_that_touches_what_goes_is_told_and_nothing_is_done(house: House
 
 def test_a_session_that_goes_on_comes_back_by_itself(house: House) -> None:
     with house.store() as store:
-        before = {output.thread_id for output in store.select_inputs(limit=9, max_unused_days=99).selected}
+        before = {output.thread_id for output in store.consolidation.select(limit=9, max_unused_days=99).selected}
     undone(house)
     with house.store() as store:
-        after = {output.thread_id for output in store.select_inputs(limit=9, max_unused_days=99).selected}
+        after = {output.thread_id for output in store.consolidation.select(limit=9, max_unused_days=99).selected}
         held = min(before - after)
-        thread = store.thread(held)
+        thread = store.threads.get(held)
         assert thread is not None
-        stamp = store.file_stamps("codex")[thread.rollout_path]
+        stamp = store.threads.file_stamps("codex")[thread.rollout_path]
         later = msgspec.structs.replace(thread, updated_at_ms=house.clock.now_ms() - 7 * HOUR_MS)
-        store.save_threads([(later, stamp)])
-        (claim,) = store.claim_stage1(
+        store.threads.save([(later, stamp)])
+        (claim,) = store.extraction.claim(
             worker_id="w", current_thread_id=None, memories=Memories(), stage=StageOne(), max_claims=8
         )
         draft = Stage1Draft(raw_memory="more", rollout_summary="went on")
-        assert claim.thread_id == held and store.finish_stage1(claim, draft, engine="offline")
-        selected = {output.thread_id for output in store.select_inputs(limit=9, max_unused_days=99).selected}
+        assert claim.thread_id == held and store.extraction.finish(claim, draft, engine="offline")
+        selected = {output.thread_id for output in store.consolidation.select(limit=9, max_unused_days=99).selected}
         assert selected == after | {held}
 
 
 def test_an_undo_does_not_bring_back_what_was_forgotten(house: House) -> None:
     with house.store() as store:
         victim = next(
-            o.thread_id for o in store.select_inputs(limit=9, max_unused_days=99).selected if "biome" in o.raw_memory
+            o.thread_id
+            for o in store.consolidation.select(limit=9, max_unused_days=99).selected
+            if "biome" in o.raw_memory
         )
     house.forget(Choice(threads=(victim,)))
     house.run(hours=8)

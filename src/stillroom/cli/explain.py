@@ -65,7 +65,7 @@ def explain_command(
         paused_since=paused_since(str(settings.home)),
     )
     with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
-        explanation = store.explain(found.thread_id, question)
+        explanation = store.standings.explain(found.thread_id, question)
     if explanation is None:
         raise RecordingError(
             f"`{found.thread_id}` was recorded since the last look", hint="`stillroom threads` takes it in"
@@ -82,7 +82,7 @@ def _forgotten(settings: Settings, thread: str, clock: Clock) -> RecordingError 
     if not settings.database.exists():
         return None
     with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
-        if not store.is_forgotten(thread):
+        if not store.forgetting.is_forgotten(thread):
             return None
     return RecordingError(f"`{thread}` was forgotten", hint="it is never learnt again, and nothing else is kept of it")
 

@@ -102,14 +102,14 @@ def _withheld(settings: Settings, trust: str | None) -> tuple[Withheld, ...]:
     memories = settings.memories
     with Store.open(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
         for _ in range(2):
-            found = store.select_inputs(
+            found = store.consolidation.select(
                 limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
             ).withheld
             if trust is None:
                 return found
             if not any(each.line.line_id == trust for each in found):
                 raise ConfigError(f"no line that stays out is named `{trust}`", hint="`stillroom review` lists them")
-            store.trust_line(trust)
+            store.consolidation.trust_line(trust)
             trust = None
     return found
 

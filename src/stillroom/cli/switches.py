@@ -154,8 +154,8 @@ def _switch_thread(settings: Settings, beginning: str, *, on: bool, json: bool) 
     clock = SystemClock()
     thread_id = find_thread(settings, beginning, clock=clock).thread_id
     with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
-        changed = store.set_memory_mode(thread_id, "enabled" if on else "disabled")
-        thread = store.thread(thread_id)
+        changed = store.threads.set_memory_mode(thread_id, "enabled" if on else "disabled")
+        thread = store.threads.get(thread_id)
     if thread is None:
         raise RecordingError(f"`{thread_id}` was recorded since the last look", hint="`stillroom threads` takes it in")
     if json:

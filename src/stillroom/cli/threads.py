@@ -164,7 +164,7 @@ def _wanted(settings: Settings, store: Store, now_ms: int, agent: str | None, cw
     folder = str(cwd.absolute()).rstrip("/") if cwd else None
     return [
         each
-        for each in store.standings(question)
+        for each in store.standings.of_all(question)
         if (agent is None or each.thread.agent == agent)
         and (folder is None or each.thread.cwd == folder or each.thread.cwd.startswith(folder + "/"))
     ]

@@ -112,7 +112,7 @@ def redo_command(*, home: Path | None = None, json: bool = False) -> int:
     sessions = 0
     if settings.database.is_file():
         with store_alone(settings, SystemClock()) as store:
-            sessions = store.redo()
+            sessions = store.consolidation.redo()
     if json:
         print_json(_Redone(sessions))
     elif sessions:

@@ -73,7 +73,7 @@ def consent(settings: Settings, store: Store, *, adopt: bool) -> bool:
 
     Raises `MemoriesFound`, having changed nothing, when it is and they don't.
     """
-    job = store.consolidation_job()
+    job = store.consolidation.job()
     return check_consent(
         settings.root,
         History(settings.history, limits=settings.stage_two),
@@ -146,7 +146,7 @@ class Job:
 
     def select(self) -> Selection:
         memories = self.settings.memories
-        selection = self.store.select_inputs(
+        selection = self.store.consolidation.select(
             limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
         )
         self.withheld = [each.line for each in selection.withheld]
@@ -181,7 +181,7 @@ class Job:
     def beat(self) -> bool:
         """Renew the lease; False when the lock is somebody else's by now."""
         token, seconds = self.claim.ownership_token, self.limits.lease_seconds
-        return self.store.heartbeat_consolidation(token, lease_seconds=seconds)
+        return self.store.consolidation.heartbeat(token, lease_seconds=seconds)
 
     def checker(self, staging: Staging) -> Check:
         """What an agent is told when it says that it is done."""
@@ -224,7 +224,7 @@ class Job:
 
     def release(self) -> None:
         """Give the lock back; nothing was done."""
-        self.store.release_consolidation(self.claim.ownership_token)
+        self.store.consolidation.release(self.claim.ownership_token)
 
     def must_wait(self, staging: Staging, findings: Sequence[Finding]) -> bool:
         """Whether the settings want a person to see this first."""
@@ -278,7 +278,7 @@ class Job:
         return made_by
 
     def succeed(self, selection: Selection) -> None:
-        self.store.succeed_consolidation(
+        self.store.consolidation.succeed(
             self.claim.ownership_token, watermark=self._watermark(selection), selected=selection.selected
         )
 
@@ -307,7 +307,7 @@ class Job:
     def _give_up(self, reason: str, *, retry_delay_seconds: int) -> None:
         """Whatever made the step fail is what a person is told; that it could not be recorded comes second."""
         try:
-            self.store.fail_consolidation(
+            self.store.consolidation.fail(
                 self.claim.ownership_token, reason=reason, retry_delay_seconds=retry_delay_seconds, or_unowned=True
             )
         except StoreError as error:  # the lease runs out by itself

@@ -66,9 +66,9 @@ async def run_phase2(
 
     def give_back(claim: ConsolidationClaimOutcome) -> None:
         if isinstance(claim, ConsolidationClaim):
-            store.fail_consolidation(claim.ownership_token, reason="stopped as it began", retry_delay_seconds=0)
+            store.consolidation.fail(claim.ownership_token, reason="stopped as it began", retry_delay_seconds=0)
 
-    claim_lock = partial(store.claim_consolidation, worker_id=worker_id, stage=settings.stage_two)
+    claim_lock = partial(store.consolidation.claim, worker_id=worker_id, stage=settings.stage_two)
     try:
         if await asyncio.to_thread(_has_nothing_to_do, settings, store):
             return _counted(Skipped(status="skipped_no_input"))
@@ -174,7 +174,7 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
 def _has_nothing_to_do(settings: Settings, store: Store) -> bool:
     """No output, no memory yet, no note: a first, empty run must not start the pause that a real one would wait for."""
     memories = settings.memories
-    selection = store.select_inputs(limit=1, max_unused_days=memories.max_unused_days)
+    selection = store.consolidation.select(limit=1, max_unused_days=memories.max_unused_days)
     notes = settings.root / "extensions" / "ad_hoc" / "notes"
     return not selection.on_disk and not (settings.root / HANDBOOK).exists() and not notes.exists()
 
@@ -182,8 +182,8 @@ def _has_nothing_to_do(settings: Settings, store: Store) -> bool:
 def _waits_for_the_first_memory(settings: Settings, store: Store) -> bool:
     """No output, and another pass is extracting: a folder that outlived its database would be emptied until the next
     consolidation, six hours later."""
-    selection = store.select_inputs(limit=1, max_unused_days=settings.memories.max_unused_days)
-    return not selection.on_disk and store.is_extracting()
+    selection = store.consolidation.select(limit=1, max_unused_days=settings.memories.max_unused_days)
+    return not selection.on_disk and store.extraction.is_running()
 
 
 def _waits_for_a_person(settings: Settings) -> bool:

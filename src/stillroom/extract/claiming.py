@@ -33,12 +33,12 @@ async def claim_rounds(
 
     def release(claims: Iterable[Stage1Claim]) -> None:
         for claim in claims:
-            store.release_stage1(claim)
+            store.extraction.release(claim)
 
     while left is None or left > 0:
         size = stage.max_claims_per_round if left is None else min(left, stage.max_claims_per_round)
         claim_round = partial(
-            store.claim_stage1,
+            store.extraction.claim,
             worker_id=worker_id,
             current_thread_id=current_thread_id,
             memories=memories,

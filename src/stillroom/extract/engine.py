@@ -96,7 +96,7 @@ def open_engine(settings: Settings, store: Store, clock: Clock, *, allowance: Al
     """The engine that the settings name. Raises `ConfigError`."""
     name, redact = settings.memories.extract_model, redactor(settings)
     if name == OFFLINE:
-        return RulesEngine(settings, redact=redact, forgotten=store.is_forgotten_exchange())
+        return RulesEngine(settings, redact=redact, forgotten=store.forgetting.exchange_check())
     limits = RateLimitSink()
     model = open_structured(
         name, settings, ledger=store.ledger, clock=clock, redact=redact, rate_limits=limits, allowance=allowance
@@ -169,7 +169,7 @@ class ModelEngine:
         self._store = store
         self._clock = clock
         self._rate_limits = rate_limits
-        self._forgotten = store.is_forgotten_exchange()
+        self._forgotten = store.forgetting.exchange_check()
 
     def open(self, thread: Thread) -> Opened:
         text = self._read(thread, self._token_limit())

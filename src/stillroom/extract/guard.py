@@ -49,7 +49,7 @@ def default_guard(settings: Settings, store: Store, clock: Clock) -> Guard:
 
 
 def _known_limits(store: Store, models: Sequence[str]) -> Iterator[tuple[str, RateLimits | None]]:
-    newest = [Path(thread.rollout_path) for thread in store.threads(limit=NEWEST_THREADS, agent=codex.AGENT)]
+    newest = [Path(thread.rollout_path) for thread in store.threads.newest(limit=NEWEST_THREADS, agent=codex.AGENT)]
     yield "Codex's newest session", newest_snapshot(newest)
     for provider in dict.fromkeys(model.partition(":")[0] for model in models):
         if (saved := store.ledger.rate_limits(provider)) is not None:

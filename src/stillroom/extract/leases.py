@@ -58,14 +58,16 @@ class Leases:
         spent. Blocking: a cancelled task can't wait."""
         for claim in self._open.values():
             try:
-                self._store.release_stage1(claim)
+                self._store.extraction.release(claim)
             except StoreError as error:
                 # Then the lease runs out by itself, at the price of a retry.
                 _log.warning("thread %s could not be handed back: %s", claim.thread_id, error)
 
     async def _renew(self, claim: Stage1Claim) -> bool:
         try:
-            return await asyncio.to_thread(self._store.heartbeat_stage1, claim, lease_seconds=self._stage.lease_seconds)
+            return await asyncio.to_thread(
+                self._store.extraction.heartbeat, claim, lease_seconds=self._stage.lease_seconds
+            )
         except StoreError as error:
             # A database that is busy now is tried at the next beat; the lease is long enough for many.
             _log.warning("the lease of thread %s could not be renewed: %s", claim.thread_id, error)

@@ -31,7 +31,7 @@ def told_before(thread: Thread, store: Store, *, stage: StageOne) -> Told | None
         return None
     with open_thread(thread, max_line_bytes=stage.max_line_bytes) as items:
         chain = chain_of(items, max_items=stage.max_compared_items)
-    return store.settle_contents(thread.thread_id, chain) if chain else None
+    return store.extraction.settle_contents(thread.thread_id, chain) if chain else None
 
 
 def rest_of(thread: Thread, told: Told | None) -> Thread:

@@ -28,7 +28,7 @@ class Settled(NamedTuple):
 def settle(found: Sequence[tuple[Thread, FileStamp]], store: Store) -> Settled:
     """Take each thread from the place where it went on the longest; of equal ones from the client's own, or from where
     it was read before. So the next scan comes to the same result."""
-    places = store.places(thread.thread_id for thread, _ in found)
+    places = store.threads.places(thread.thread_id for thread, _ in found)
     known = frozenset(places)
     taken: dict[str, tuple[Thread, FileStamp]] = {}
     copies: list[tuple[str, Place]] = []

@@ -72,7 +72,7 @@ def _register_agent(
     """Register the threads of one agent; those under a root that is no source any more are missing."""
     roots = [Path(source.root).expanduser() for source in settings.sources if source.format == agent]
     roots = [root for root in roots if os.path.lexists(root)]
-    known, clean = store.file_stamps(agent), _Cleaner(settings)
+    known, clean = store.threads.file_stamps(agent), _Cleaner(settings)
     found: list[tuple[Thread, FileStamp]] = []
     unchanged: set[str] = set()
     broken: list[Broken] = []
@@ -96,7 +96,7 @@ def _register_agent(
         found=before.found + len(found) - forgotten,
         forgotten=before.forgotten + forgotten,
         unchanged=before.unchanged + len(unchanged),
-        missing=before.missing + store.forget_missing(agent, present),
+        missing=before.missing + store.threads.mark_missing(agent, present),
         broken=(*before.broken, *(Broken(file.path, clean.redact(file.reason)) for file in broken)),
     )
 
@@ -115,14 +115,14 @@ def _save(
     if not found:
         return 0
     threads, copies, before = settle(found, store)
-    forgotten = store.save_threads(threads)
+    forgotten = store.threads.save(threads)
     if copies:
-        store.save_copies(copies)
+        store.threads.save_copies(copies)
     if not settings.memories.generate_memories:
         # Off means: threads that begin from now on stay out. Those that were known before go on.
         for thread, _ in threads:
             if thread.rollout_path not in known and thread.thread_id not in before:
-                store.set_memory_mode(thread.thread_id, "disabled")
+                store.threads.set_memory_mode(thread.thread_id, "disabled")
     return forgotten
 
 
@@ -138,13 +138,15 @@ def _refresh(
     refreshed = reader_of(agent).refreshed
     if refreshed is refreshes_none:  # most: thousands of rows need not be read for it
         return
-    stored = [thread for thread in store.threads(limit=sys.maxsize, agent=agent) if thread.rollout_path in unchanged]
+    stored = [
+        thread for thread in store.threads.newest(limit=sys.maxsize, agent=agent) if thread.rollout_path in unchanged
+    ]
     # What is stored is redacted: compared with what the agent has it would differ in every pass.
     before = {thread.thread_id: thread for thread in stored}
     for root in roots:
         told = map(clean.thread, refreshed(root, stored))
         if changed := [(thread, known[thread.rollout_path]) for thread in told if before[thread.thread_id] != thread]:
-            store.save_threads(changed)
+            store.threads.save(changed)
 
 
 class _Cleaner:

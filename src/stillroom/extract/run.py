@@ -71,7 +71,7 @@ async def run_phase1(
     # 5. Add up, and say why the rest was left.
     duration_ms = round((time.perf_counter() - started) * 1000)
     left = await asyncio.to_thread(
-        store.count_left,
+        store.extraction.count_left,
         current_thread_id=current_thread_id,
         memories=settings.memories,
         backfill=backfill,

@@ -54,7 +54,7 @@ async def hand_back(claim: Stage1Claim, reason: str, *, store: Store, leases: Le
 async def _release(claim: Stage1Claim, *, store: Store, leases: Leases) -> None:
     """As if it had not been claimed."""
     try:
-        await asyncio.to_thread(store.release_stage1, claim)
+        await asyncio.to_thread(store.extraction.release, claim)
     except StillroomError as error:
         _log.warning("thread %s could not be handed back: %s", claim.thread_id, error)
     leases.done(claim)
@@ -84,7 +84,7 @@ async def _extract(
 def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> Opened | Skipped | LostLease | None:
     """The session, read, or why nothing may come of it; None: a person does not want it any more. Blocking; one trip to
     a thread for all of it."""
-    thread = store.thread(thread_id)
+    thread = store.threads.get(thread_id)
     if thread is None:
         return LostLease(thread_id=thread_id)  # deleted after it was claimed
     if thread.memory_mode != "enabled":
@@ -104,11 +104,11 @@ def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> O
 
 def _learn_mode(store: Store, thread: Thread, recorded: MemoryMode) -> bool:
     """Keep what the session's own later metadata says, unless the user said otherwise here, which counts."""
-    stamp = store.file_stamps(thread.agent).get(thread.rollout_path)
+    stamp = store.threads.file_stamps(thread.agent).get(thread.rollout_path)
     if stamp is None:
         return recorded == "enabled"
-    store.save_threads([(msgspec.structs.replace(thread, memory_mode=recorded), stamp)])
-    found = store.thread(thread.thread_id)
+    store.threads.save([(msgspec.structs.replace(thread, memory_mode=recorded), stamp)])
+    found = store.threads.get(thread.thread_id)
     return found is not None and found.memory_mode == "enabled"
 
 
@@ -118,7 +118,7 @@ def _finish(
     """Write the end of the job. Blocking, with the last look at what was found: one trip to a thread for both."""
     draft = found.draft() if isinstance(found, Extracted) else None
     reason = found.reason if isinstance(found, Skipped) else None
-    finished = store.finish_stage1(claim, draft, engine=engine.name, prompt=engine.prompt, reason=reason, read=read)
+    finished = store.extraction.finish(claim, draft, engine=engine.name, prompt=engine.prompt, reason=reason, read=read)
     if not finished:
         return LostLease(thread_id=claim.thread_id)
     if isinstance(found, Skipped):
@@ -131,7 +131,7 @@ async def _fail(claim: Stage1Claim, reason: str, *, settings: Settings, store: S
     """Mark the job; if even that fails, the lease runs out by itself."""
     delay = settings.stage_one.retry_delay_seconds
     try:
-        held = await asyncio.to_thread(store.fail_stage1, claim, reason=reason, retry_delay_seconds=delay)
+        held = await asyncio.to_thread(store.extraction.fail, claim, reason=reason, retry_delay_seconds=delay)
     except StillroomError as error:
         _log.warning("the failure of thread %s could not be recorded: %s", claim.thread_id, error)
         held = True

@@ -139,7 +139,7 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
     question = Question(
         memories=settings.memories, stage=settings.stage_one, now_ms=clock.now_ms(), paused_since=paused
     )
-    survey, spent = store.survey(question), store.ledger.spending()
+    survey, spent = store.standings.survey(question), store.ledger.spending()
     return Status(
         at=now,
         home=str(settings.home),
@@ -156,7 +156,7 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         waiting_threads=_count(survey.counts, "waiting"),
         waiting_until=survey.waiting_until,
         obstacles=obstacles(settings, store, clock, paused_since=paused, spent=spent),
-        consolidation=_consolidation(store.consolidation_job(), settings, now),
+        consolidation=_consolidation(store.consolidation.job(), settings, now),
         passes=tuple(_pass(record) for record in store.ledger.last_passes(PASSES_SHOWN)),
         folder=measure(settings.root),
         worth=store.uses.worth(since=now - _WORTH_DAYS * _DAY_SECONDS),

@@ -256,9 +256,9 @@ def _known_elsewhere(thread: Thread, before: Path | None, store: Store | None) -
         with before.open("rb") as file:
             if f'"{MARK}"'.encode() not in file.readline(_COMPARED_BYTES):
                 return f"`{thread.thread_id}` was recorded here as it happened: `{before}`"
-    if store is not None and store.is_forgotten(thread.thread_id):
+    if store is not None and store.forgetting.is_forgotten(thread.thread_id):
         return f"a person had `{thread.thread_id}` forgotten"
-    known = store.thread(thread.thread_id) if store is not None else None
+    known = store.threads.get(thread.thread_id) if store is not None else None
     if known is None or known.agent == "stillroom" or not Path(known.rollout_path.partition("#")[0]).exists():
         return None
     return f"`{thread.thread_id}` is read by every pass already, where it lies: `{known.rollout_path}`"

@@ -69,9 +69,9 @@ def accept(settings: Settings, store: Store, clock: Clock, *, checkpoint: Checkp
         report = PublishReport(commit=commit)
         if commit is None:
             report = _publish(settings, history, about, clock, checkpoint)
-        store.succeed_consolidation(claim.ownership_token, watermark=about.watermark, selected=_selected(store, about))
+        store.consolidation.succeed(claim.ownership_token, watermark=about.watermark, selected=_selected(store, about))
     finally:
-        store.release_consolidation(claim.ownership_token)  # nothing to release after a success
+        store.consolidation.release(claim.ownership_token)  # nothing to release after a success
     checkpoint("accepted")
     held.discard(settings.review)
     return Accepted(
@@ -150,13 +150,13 @@ def _held(settings: Settings) -> Held:
 def _claim(settings: Settings, store: Store) -> ConsolidationClaim:
     # The pause since the last consolidation is for passes that nobody asked for.
     stage = msgspec.structs.replace(settings.stage_two, success_cooldown_seconds=0)
-    claim_it = partial(store.claim_consolidation, worker_id=f"review-{uuid.uuid4().hex[:8]}", stage=stage)
+    claim_it = partial(store.consolidation.claim, worker_id=f"review-{uuid.uuid4().hex[:8]}", stage=stage)
     claim = claim_it()
     if isinstance(claim, Running):
         # Whoever works alone knows that no pass does: the lease is that of one that was killed, or had no room to end.
-        for job in store.running_jobs():
+        for job in store.jobs.running():
             if job.kind == CONSOLIDATION:
-                store.end_job(job, reason="the process that worked on it is gone")
+                store.jobs.end(job, reason="the process that worked on it is gone")
         claim = claim_it()
     if isinstance(claim, ConsolidationClaim):
         return claim
@@ -168,7 +168,7 @@ def _claim(settings: Settings, store: Store) -> ConsolidationClaim:
 def _selected(store: Store, about: Held) -> list[Stage1Output]:
     """Those outputs that are still the versions that the result rests on: newer ones wait for the next pass."""
     wanted = {(each.thread_id, each.source_updated_at) for each in about.selected}
-    outputs = store.stage1_outputs(limit=1_000_000)
+    outputs = store.outputs.latest(limit=1_000_000)
     return [output for output in outputs if (output.thread_id, output.source_updated_at) in wanted]
 
 

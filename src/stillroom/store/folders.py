@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from stillroom.clock import Clock
-from stillroom.store.consolidation import enqueue, selected_refused
 from stillroom.store.database import Database
 from stillroom.store.records import Checkout, Folder
+from stillroom.store.selection import enqueue, selected_refused
 from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import columns, from_sql, to_sql, values
 

@@ -4,36 +4,26 @@ A hash is of a thread's id, or of what a copy of its session under another id ha
 with which words. Hashes of what was said in it tell what a fork repeats. A sub-agent of a forgotten thread is forgotten
 with it.
 
-All functions run inside a transaction of the caller.
+Each method of `Forgetting` is one transaction; the functions run inside one of the caller.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
-from stillroom.store.consolidation import enqueue
+from stillroom.clock import Clock
+from stillroom.store import rewriting
+from stillroom.store.database import Database
+from stillroom.store.rewriting import Change
+from stillroom.store.selection import enqueue
 from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import from_sql, to_sql
 from stillroom.thread import Thread
 
-#: Every place where a text of a person's sessions may be kept: the query that lists it, the one that writes it back,
-#: the columns that name a row, those that hold text, and those that hold JSON.
-_PLACES = (
-    ("list_output_texts", "set_output_texts", ("thread_id",), ("raw_memory", "rollout_summary", "rollout_slug"), ()),
-    ("list_thread_texts", "set_thread_texts", ("thread_id",), ("title", "preview", "git_branch", "git_origin_url"), ()),
-    ("list_job_texts", "set_job_texts", ("kind", "job_key"), ("worker_id", "last_error"), ()),
-    ("list_call_texts", "set_call_texts", ("call_id",), ("error",), ()),
-    ("list_pass_texts", "set_pass_texts", ("pass_id",), (), ("report_json",)),
-    ("list_use_texts", "set_use_texts", ("thread_id", "digest", "nth"), (), ("counted",)),
-)
-
-Change = Callable[[str], str]
-#: A hundred kilobytes of texts.
-_ROWS_AT_ONCE = 16
 #: Shorter first words ("fix the tests") are those of many sessions.
 _LEAST_WORDS_CHARS = 40
 #: What stands where a forgotten session's words were.
@@ -50,6 +40,88 @@ class KeptOutput(NamedTuple):
     rollout_slug: str | None
     #: The memory folder rests on it.
     is_selected: bool
+
+
+class Forgetting:
+    """What is kept of threads, what is taken away of it, and what was forgotten."""
+
+    def __init__(self, database: Database, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def each_output(self, visit: Callable[[KeptOutput], None]) -> None:
+        """Show everything that was extracted of threads, whatever their modes, one by one."""
+        with self._database.read() as db:
+            for row in execute(db, "list_kept_outputs"):
+                kept = KeptOutput(
+                    thread_id=from_sql(row["thread_id"]),
+                    source_updated_at=row["source_updated_at"],
+                    raw_memory=from_sql(row["raw_memory"]),
+                    rollout_summary=from_sql(row["rollout_summary"]),
+                    rollout_slug=row["rollout_slug"] and from_sql(row["rollout_slug"]),
+                    is_selected=bool(row["selected_for_phase2"]),
+                )
+                visit(kept)
+
+    def each_text(self, visit: Callable[[str], None]) -> None:
+        """Show every text that is kept of sessions."""
+        with self._database.read() as db:
+            for text in rewriting.each_text(db):
+                visit(text)
+
+    def rewrite_texts(self, change: Change) -> int:
+        """Put every text that is kept of sessions through `change`; returns how many rows differ by it."""
+        with self._database.write() as db:
+            return rewriting.rewrite_texts(db, change)
+
+    def forget(self, forgotten: Iterable[Thread], change: Change, *, may_change: Callable[[str], bool]) -> None:
+        """Remove all that is kept of these threads, put every text of others through `change`, and leave hashes, by
+        which they are known and refused if they come again. Of which texts `may_change` is asked for many at once.
+
+        What they cost stays in the sums. Doing it twice is doing it once.
+        """
+        now = self._clock.now()
+        with self._database.write() as db:
+            for thread in forgotten:
+                _remove(db, thread, now=now)
+            execute(db, "drop_unused_folders")
+            rewriting.rewrite_texts(db, change, may_change)
+            enqueue(db, now)
+
+    def is_forgotten(self, thread_id: str) -> bool:
+        """Whether a person had this thread forgotten."""
+        with self._database.read() as db:
+            return execute(db, "get_forgotten", digest=id_digest(thread_id)).fetchone() is not None
+
+    def keep_exchanges(self, digests: Iterable[bytes]) -> None:
+        """Know from now on what forgotten threads said (`rollouts.exchanges`), wherever it comes again."""
+        with self._database.write() as db:
+            keep_exchanges(db, digests)
+
+    def exchange_check(self) -> Callable[[bytes], bool] | None:
+        """What asks whether a forgotten thread said this; None when none is known, as in most homes."""
+        with self._database.read() as db:
+            if not has_exchanges(db):
+                return None
+
+        def ask(digest: bytes) -> bool:
+            with self._database.read() as db:
+                return is_forgotten_exchange(db, digest)
+
+        return ask
+
+
+def _remove(db: sqlite3.Connection, thread: Thread, *, now: int) -> None:
+    """Take away all that is kept of the thread but the texts of others, and leave its hashes."""
+    key = to_sql(thread.thread_id)
+    for digest in _own_digests(thread):
+        execute(db, "save_forgotten", digest=digest, at=now)
+    keep_exchanges(db, filter(None, map(_words_digest, (thread.title, thread.preview))))
+    for query in ("delete_output", "delete_stage1_job", "delete_uses", "delete_thread", "unname_calls"):
+        execute(db, query, thread_id=key)
+    name = f"forgotten-{id_digest(thread.thread_id).hex()[:12]}"
+    for query in ("rename_budget_node", "rename_budget_parent", "rename_budget_crosser", "rename_budget_hold"):
+        execute(db, query, thread_id=key, name=name)
 
 
 def id_digest(thread_id: str) -> bytes:
@@ -100,10 +172,6 @@ def _words_digest(words: str) -> bytes | None:
     return _sha256(b"words\0" + words.encode("utf-8", "surrogatepass"))[:16]
 
 
-def is_forgotten(db: sqlite3.Connection, thread_id: str) -> bool:
-    return execute(db, "get_forgotten", digest=id_digest(thread_id)).fetchone() is not None
-
-
 def is_forgotten_exchange(db: sqlite3.Connection, digest: bytes) -> bool:
     return execute(db, "get_forgotten_exchange", digest=digest).fetchone() is not None
 
@@ -117,79 +185,6 @@ def keep_exchanges(db: sqlite3.Connection, digests: Iterable[bytes]) -> None:
     db.executemany(QUERIES["save_forgotten_exchange"], [{"digest": digest} for digest in digests])
 
 
-def each_output(db: sqlite3.Connection) -> Iterator[KeptOutput]:
-    """All of them, a row at a time."""
-    for row in execute(db, "list_kept_outputs"):
-        yield KeptOutput(
-            thread_id=from_sql(row["thread_id"]),
-            source_updated_at=row["source_updated_at"],
-            raw_memory=from_sql(row["raw_memory"]),
-            rollout_summary=from_sql(row["rollout_summary"]),
-            rollout_slug=row["rollout_slug"] and from_sql(row["rollout_slug"]),
-            is_selected=bool(row["selected_for_phase2"]),
-        )
-
-
-def forget(
-    db: sqlite3.Connection,
-    threads: Iterable[Thread],
-    change: Change,
-    may_change: Callable[[str], bool],
-    *,
-    now: int,
-) -> None:
-    """Remove all that is kept of the threads, have `change` clear every text of others, and leave the hashes.
-
-    What they cost stays in the sums. Doing it twice is doing it once.
-    """
-    for thread in threads:
-        key = to_sql(thread.thread_id)
-        for digest in _own_digests(thread):
-            execute(db, "save_forgotten", digest=digest, at=now)
-        keep_exchanges(db, filter(None, map(_words_digest, (thread.title, thread.preview))))
-        for query in ("delete_output", "delete_stage1_job", "delete_uses", "delete_thread", "unname_calls"):
-            execute(db, query, thread_id=key)
-        name = f"forgotten-{id_digest(thread.thread_id).hex()[:12]}"
-        for query in ("rename_budget_node", "rename_budget_parent", "rename_budget_crosser", "rename_budget_hold"):
-            execute(db, query, thread_id=key, name=name)
-    execute(db, "drop_unused_folders")
-    rewrite_texts(db, change, may_change)
-    enqueue(db, now)
-
-
-def rewrite_texts(
-    db: sqlite3.Connection, change: Change, may_change: Callable[[str], bool] = lambda texts: True
-) -> int:
-    """Put every text through `change`; returns how many rows differ by it."""
-    changed = 0
-    for listing, writing, keys, texts, documents in _PLACES:
-        rows: list[dict[str, object]] = []
-        listed = execute(db, listing)
-        # In JSON a word may be spelled otherwise.
-        for row in listed if documents else _touched(listed, texts, may_change):
-            new: dict[str, object] = {name: _text(row[name], change) for name in texts}
-            new |= {name: _document(row[name], change) for name in documents}
-            if any(new[name] != row[name] for name in new):
-                rows.append({**{name: row[name] for name in keys}, **new})
-        db.executemany(QUERIES[writing], rows)
-        changed += len(rows)
-    return changed
-
-
-def _touched(rows: sqlite3.Cursor, texts: Sequence[str], may_change: Callable[[str], bool]) -> Iterator[sqlite3.Row]:
-    """Without rows of which no text may change. Some are asked about together: most are shorter than the question."""
-    while some := rows.fetchmany(_ROWS_AT_ONCE):
-        if may_change("\n".join(from_sql(row[name]) for row in some for name in texts if row[name] is not None)):
-            yield from some
-
-
-def each_text(db: sqlite3.Connection) -> Iterator[str]:
-    """Every text that `rewrite_texts` would put through a change."""
-    for listing, _, _, texts, documents in _PLACES:
-        for row in execute(db, listing):
-            yield from (from_sql(row[name]) for name in (*texts, *documents) if row[name] is not None)
-
-
 def _digests(thread: Thread) -> list[bytes]:
     parent = [] if thread.parent_thread_id is None else [id_digest(thread.parent_thread_id)]
     return _own_digests(thread) + parent
@@ -198,35 +193,3 @@ def _digests(thread: Thread) -> list[bytes]:
 def _own_digests(thread: Thread) -> list[bytes]:
     content = content_digest(thread)
     return [id_digest(thread.thread_id), *([] if content is None else [content])]
-
-
-def _text(value: str | bytes | None, change: Change) -> str | bytes | None:
-    return None if value is None else to_sql(change(from_sql(value)))
-
-
-def _document(value: str | bytes, change: Change) -> str | bytes:
-    """JSON of the same shape, every string in it changed; as it was if nothing differs."""
-    import json  # only what forgets needs it
-
-    text = from_sql(value)
-    try:
-        data = json.loads(text)
-    except ValueError:
-        return change(text).encode("utf-8", "replace") if isinstance(value, bytes) else to_sql(change(text))
-    new = _changed(data, change)
-    if new == data:
-        return value
-    encoded = json.dumps(new)
-    return encoded.encode() if isinstance(value, bytes) else encoded
-
-
-def _changed(data: Any, change: Change) -> Any:  # Any: JSON
-    match data:
-        case str():
-            return change(data)
-        case list():
-            return [_changed(each, change) for each in data]
-        case dict():
-            return {change(key): _changed(each, change) for key, each in data.items()}
-        case _:
-            return data

@@ -10,11 +10,9 @@ All functions run inside a transaction of the caller.
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
 
 from stillroom.store.records import Job
 from stillroom.store.sql import execute
-from stillroom.store.texts import from_sql, to_sql
 
 STAGE1 = "memory_stage1"
 CONSOLIDATION = "memory_consolidate_global"
@@ -55,37 +53,6 @@ def count_leased(db: sqlite3.Connection, kind: str, *, now: int) -> int:
     return sum(promise_holds(made_at=leased_at, until=until, now=now) for leased_at, until in rows)
 
 
-class HeldJob(NamedTuple):
-    """A job that somebody works on, or was killed over."""
-
-    kind: str
-    job_key: str
-    job: Job
-
-
-def running_jobs(db: sqlite3.Connection) -> list[HeldJob]:
-    """All of them, of either phase."""
-    rows = execute(db, "list_running_jobs").fetchall()
-    return [HeldJob(row["kind"], from_sql(row["job_key"]), to_job(row)) for row in rows]
-
-
-def end(db: sqlite3.Connection, held: HeldJob, *, reason: str, now: int) -> bool:
-    """Take the job from an owner who is known to be gone: it costs the retry that taking it over would cost, and it may
-    be claimed at once. False: somebody else has it by now."""
-    cursor = execute(
-        db,
-        "fail_job",
-        kind=held.kind,
-        job_key=to_sql(held.job_key),
-        token=held.job.ownership_token,
-        reason=reason,
-        retry_at=None,
-        or_unowned=held.job.ownership_token is None,
-        now=now,
-    )
-    return cursor.rowcount == 1
-
-
 def renew(db: sqlite3.Connection, kind: str, job_key: str | bytes, *, token: str, lease_seconds: int, now: int) -> bool:
     """Keep the lease for this long from now on. False: it has run out, or is somebody else's."""
     until = now + max(lease_seconds, 0)
@@ -116,3 +83,13 @@ def fail(
         now=now,
     )
     return cursor.rowcount == 1
+
+
+def release(db: sqlite3.Connection, kind: str, job_key: str | bytes, *, token: str) -> bool:
+    """Hand the job back as it was: no retry is spent. False: it is not ours."""
+    return execute(db, "release_job", kind=kind, job_key=job_key, token=token).rowcount == 1
+
+
+def cut_reason(reason: str, max_chars: int) -> str:
+    """Why a job failed, as far as it is kept, in characters that SQLite's text can hold."""
+    return reason[:max_chars].encode("utf-8", "replace").decode()

@@ -51,11 +51,6 @@ def without_quarantined(db: sqlite3.Connection, selection: Selection) -> Selecti
     )
 
 
-def trust(db: sqlite3.Connection, line_id: str, *, now: int) -> None:
-    """Let a line in, in whatever session it stands."""
-    execute(db, "trust_line", line_id=line_id, now=now)
-
-
 def _tree(db: sqlite3.Connection, thread_id: str) -> str:
     """The oldest known ancestor: a sub-agent and who started it are one witness. A fork is known by its sources."""
     row = execute(db, "find_root", thread_id=to_sql(thread_id)).fetchone()

@@ -1,6 +1,6 @@
 """Why a thread is extracted, selected and kept, or is not: every rule as a value.
 
-The claim decides by an index and a few queries (`stage1.scan`, `stage1.claim_first`, `consolidation.select`), so that
+The claim decides by an index and a few queries (`claims.scan`, `claims.claim_first`, `selection.select`), so that
 it stays quick among 100,000 threads. These rules say the same of one thread in words that a person can be shown; a test
 compares both on random stores.
 """
@@ -16,8 +16,8 @@ import msgspec
 
 from stillroom.config import OFFLINE, Memories, StageOne
 from stillroom.store import leases
+from stillroom.store.claims import is_done, is_newer, retries_left
 from stillroom.store.records import Job, Told
-from stillroom.store.stage1 import is_done, is_newer, retries_left
 
 _DAY = 24 * 3600
 _HOUR = 3600

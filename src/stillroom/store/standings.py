@@ -1,6 +1,6 @@
 """How threads stand: each with the rule that decides about it, or one of them with every rule.
 
-All functions run inside a transaction of the caller.
+Each method of `Standings` is one transaction.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from stillroom.store.database import Database
+from stillroom.store.quarantine import without_quarantined
 from stillroom.store.records import Withheld
 from stillroom.store.rules import (
     ExtractionRule,
@@ -25,6 +27,7 @@ from stillroom.store.rules import (
     rule_on_selection,
     ruling,
 )
+from stillroom.store.selection import select
 from stillroom.store.sql import execute
 from stillroom.store.texts import from_sql, to_sql
 from stillroom.store.threads import read_thread
@@ -100,36 +103,63 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         return all(ruling.verdict == "passes" for ruling in self.selection)
 
 
-def standings(db: sqlite3.Connection, question: Question) -> list[Standing]:
-    """Of all threads, newest first."""
-    shown = {row[0]: row for row in execute(db, "list_shown", thread_id=None)}
-    known, met = walk(db, question)
-    return [_standing(shown[each[0][ID]], known.facts(each), each[1], question) for each in met]
+class Standings:
+    """How threads stand before a pass."""
 
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-def survey(db: sqlite3.Connection, question: Question) -> Survey:
-    """All threads, without a list of them: at a tenth of its cost."""
-    alike: defaultdict[Judged, list[int]] = defaultdict(lambda: [0, 0])
-    troubled: dict[State, list[Troubled]] = {"failed": [], "running": []}
-    quietest: Met | None = None
-    known, met = walk(db, question)
-    for each in met:
-        row, judged, _, _ = each
-        count = alike[judged]
-        count[0] += 1
-        count[1] += max(row[SIZE], 0)
-        if judged.rule == "idle":
-            quietest = each
-        elif judged.rule and judged.state in troubled:
-            decided = ruling(judged.rule, known.facts(each), question)
-            of_state = troubled[judged.state]
-            of_state.append(Troubled(thread_id=from_sql(row[ID]), agent=judged.agent, decided=decided))
-    return Survey(
-        counts=_counts(alike),
-        failed=tuple(troubled["failed"]),
-        running=tuple(troubled["running"]),
-        waiting_until=ruling("idle", known.facts(quietest), question).until if quietest else None,
-    )
+    def of_all(self, question: Question) -> list[Standing]:
+        """Of every thread, newest first: the rule that decides about it."""
+        with self._database.read() as db:
+            shown = {row[0]: row for row in execute(db, "list_shown", thread_id=None)}
+            known, met = walk(db, question)
+            return [_standing(shown[each[0][ID]], known.facts(each), each[1], question) for each in met]
+
+    def survey(self, question: Question) -> Survey:
+        """All threads, without a list of them: at a tenth of its cost."""
+        alike: defaultdict[Judged, list[int]] = defaultdict(lambda: [0, 0])
+        troubled: dict[State, list[Troubled]] = {"failed": [], "running": []}
+        quietest: Met | None = None
+        with self._database.read() as db:
+            known, met = walk(db, question)
+            for each in met:
+                row, judged, _, _ = each
+                count = alike[judged]
+                count[0] += 1
+                count[1] += max(row[SIZE], 0)
+                if judged.rule == "idle":
+                    quietest = each
+                elif judged.rule and judged.state in troubled:
+                    decided = ruling(judged.rule, known.facts(each), question)
+                    of_state = troubled[judged.state]
+                    of_state.append(Troubled(thread_id=from_sql(row[ID]), agent=judged.agent, decided=decided))
+        return Survey(
+            counts=_counts(alike),
+            failed=tuple(troubled["failed"]),
+            running=tuple(troubled["running"]),
+            waiting_until=ruling("idle", known.facts(quietest), question).until if quietest else None,
+        )
+
+    def explain(self, thread_id: str, question: Question) -> Explanation | None:
+        """Every rule about one thread, in order. None: it is not known."""
+        key = to_sql(thread_id)
+        with self._database.read() as db:
+            shown = execute(db, "list_shown", thread_id=key).fetchone()
+            if shown is None:
+                return None
+            known, met = walk(db, question)
+            found = next(each for each in met if each[0][ID] == key)
+            facts = known.facts(found)
+            output = _output(db, thread_id, question)
+            explained = Explanation(
+                standing=_standing(shown, facts, found[1], question),
+                extraction=tuple(rule_on_extraction(facts, question)),
+                selection=tuple(rule_on_selection(facts, output, question)),
+                retention=rule_on_retention(output, question) if output else None,
+            )
+            withheld = _withheld(db, thread_id, question) if explained.selected else ()
+        return msgspec.structs.replace(explained, withheld=withheld)
 
 
 def _counts(alike: Mapping[Judged, list[int]]) -> tuple[StandingCount, ...]:
@@ -141,24 +171,6 @@ def _counts(alike: Mapping[Judged, list[int]]) -> tuple[StandingCount, ...]:
     return tuple(
         StandingCount(agent=key[0], state=key[1], rule=key[2], threads=counts[key][0], bytes=counts[key][1])
         for key in sorted(counts, key=str)
-    )
-
-
-def explain(db: sqlite3.Connection, thread_id: str, question: Question) -> Explanation | None:
-    """Every rule about one thread; None: it is not known."""
-    key = to_sql(thread_id)
-    shown = execute(db, "list_shown", thread_id=key).fetchone()
-    if shown is None:
-        return None
-    known, met = walk(db, question)
-    found = next(each for each in met if each[0][ID] == key)
-    facts = known.facts(found)
-    output = _output(db, thread_id, question)
-    return Explanation(
-        standing=_standing(shown, facts, found[1], question),
-        extraction=tuple(rule_on_extraction(facts, question)),
-        selection=tuple(rule_on_selection(facts, output, question)),
-        retention=rule_on_retention(output, question) if output else None,
     )
 
 
@@ -183,3 +195,10 @@ def _output(db: sqlite3.Connection, thread_id: str, question: Question) -> Outpu
     if row is None:
         return None
     return Output(**{**dict(row), "is_blank": bool(row["is_blank"]), "selected": bool(row["selected"])})
+
+
+def _withheld(db: sqlite3.Connection, thread_id: str, question: Question) -> tuple[Withheld, ...]:
+    memories = question.memories
+    limit, days = memories.max_raw_memories_for_consolidation, memories.max_unused_days
+    selection = select(db, limit=limit, max_unused_days=days, now=question.now)
+    return tuple(line for line in without_quarantined(db, selection).withheld if line.thread_id == thread_id)

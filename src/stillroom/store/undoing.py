@@ -51,9 +51,3 @@ def _is_there(db: sqlite3.Connection, output: Stage1Restored) -> bool:
         and is_shown_of(output.raw_memory, from_sql(row["raw_memory"]))
         and is_shown_of(output.rollout_summary, from_sql(row["rollout_summary"]))
     )
-
-
-def redo(db: sqlite3.Connection) -> int:
-    """Let the next consolidation decide again about everything that was undone; returns how many outputs that are."""
-    execute(db, "reopen_undone")
-    return execute(db, "let_go").rowcount

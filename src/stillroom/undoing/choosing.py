@@ -44,7 +44,7 @@ def choose(store: Store, choice: Choice) -> list[Thread]:
     """The threads that are meant, with their sub-agents; newest first. Raises `InvalidRequest`."""
     if choice.match is not None and len(choice.match.strip()) < _LEAST_WORDS_CHARS:
         raise InvalidRequest(f"`{choice.match}` is too short: it would be found everywhere")
-    known = store.threads(limit=sys.maxsize)
+    known = store.threads.newest(limit=sys.maxsize)
     chosen = set(_named(choice.threads, known))
     if choice.repository is not None:
         chosen |= _of_repository(store, choice.repository, known)
@@ -77,7 +77,7 @@ def traces_of(
         else:
             others.append(said)
 
-    store.each_output(visit)
+    store.forgetting.each_output(visit)
     here = _folder_texts(settings)
     others += (text for path, text in here if path.startswith(f"{EXTENSIONS}/"))
     for path, text in [*here, *_old_texts(history, ids)]:
@@ -140,13 +140,13 @@ def _saying(store: Store, text: str, known: Iterable[Thread]) -> set[str]:
         if wanted in f"{output.raw_memory}\n{output.rollout_summary}\n{output.rollout_slug}".casefold():
             found.add(output.thread_id)
 
-    store.each_output(visit)
+    store.forgetting.each_output(visit)
     return found
 
 
 def _own_folders(store: Store, ids: Collection[str]) -> set[str]:
     """Folders in which only these threads ran, nor any other below them."""
-    threads = store.threads(limit=sys.maxsize)
+    threads = store.threads.newest(limit=sys.maxsize)
     theirs = {thread.cwd for thread in threads if thread.thread_id in ids and thread.cwd.count("/") > 1}
     rest = [thread.cwd for thread in threads if thread.thread_id not in ids]
     return {cwd for cwd in theirs if not any(other.startswith(cwd) for other in rest)}

@@ -116,7 +116,7 @@ def plan_forgetting(settings: Settings, store: Store, choice: Choice, *, now: in
     traces = msgspec.structs.replace(traces, titles=_emptied(settings, readable, traces))
     files, lines, undecided = _preview(settings, traces)
     files += [shown(str(path)) for path in _own_recordings(settings, threads)]
-    made = {stamp.thread_id for stamp in store.output_stamps()}
+    made = {stamp.thread_id for stamp in store.outputs.stamps()}
     preview = Preview(
         threads=tuple(
             PlannedThread(
@@ -163,8 +163,8 @@ def finish_forgetting(
     finder = Finder(work.traces)
     # 1. The database first: from now on no pass learns it again, nor what a fork repeats of it.
     said = [digest for thread in work.threads for digest in _exchanges(settings, thread)]  # read before it is locked
-    store.keep_forgotten_exchanges(said)
-    store.forget(
+    store.forgetting.keep_exchanges(said)
+    store.forgetting.forget(
         work.threads, finder.text_without, may_change=lambda text: finder.may_be_in(text.encode("utf-8", "replace"))
     )
     checkpoint("database cleaned")

@@ -94,7 +94,7 @@ def redact_stored(settings: Settings, store: Store, *, now: int, checkpoint: Che
 def redact_all(settings: Settings, store: Store, work: Redacting, *, checkpoint: Checkpoint = nothing) -> Redacted:
     """Do all of it, whatever of it is done already."""
     inventory, style = _inventory(settings, store), settings.memories.redaction
-    store.rewrite_texts(lambda text: redact(text, style=style))
+    store.forgetting.rewrite_texts(lambda text: redact(text, style=style))
     checkpoint("database cleaned")
     contents = _Contents(style)
     for summary in _versions(settings):
@@ -152,7 +152,7 @@ def _keys(lines: Sequence[str]) -> set[str]:
 
 def _inventory(settings: Settings, store: Store) -> _Inventory:
     inventory = _Inventory()
-    store.each_text(lambda text: inventory.look(text, _DATABASE))
+    store.forgetting.each_text(lambda text: inventory.look(text, _DATABASE))
     if settings.root.is_dir():
         scan(
             settings.root,

@@ -120,7 +120,7 @@ def finish_undo(settings: Settings, store: Store, work: Undoing, *, checkpoint: 
         raise HistoryError("the version that is to be undone is not in the history any more")
     before = parent_of(history, first.commit)
     # 1. The database: what the folder rested on then is what it rests on now.
-    held_out = store.undo(outputs_in(written_by_code(history.repository, before), at=first.at))
+    held_out = store.consolidation.undo(outputs_in(written_by_code(history.repository, before), at=first.at))
     checkpoint("database gone back")
     # 2. The folder, as any result comes into it.
     done = None
@@ -207,7 +207,7 @@ def _publish(
         settings.root, settings.staging, history, run_id=work.run, limits=limits, checkpoint=checkpoint
     )
     with staging:
-        selection = store.select_inputs(
+        selection = store.consolidation.select(
             limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
         )
         if selection.on_disk or (staging.path / artifacts.RAW_MEMORIES).exists():

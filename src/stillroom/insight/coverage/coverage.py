@@ -112,7 +112,7 @@ def read_coverage(
     now_ms = clock.now_ms()
     since_ms = now_ms - days * _DAY_MS
     question = Question(memories=settings.memories, stage=settings.stage_one, now_ms=now_ms)
-    recent = [each for each in store.standings(question) if each.thread.updated_at_ms >= since_ms]
+    recent = [each for each in store.standings.of_all(question) if each.thread.updated_at_ms >= since_ms]
     rules = {each.thread.thread_id: each.decided.rule if each.decided else None for each in recent}
     left = {id_ for id_, rule in rules.items() if rule in _NOT_LOOKED_AT}
     looked_at = [each for each in recent if each.thread.thread_id not in left]
@@ -168,7 +168,7 @@ class _Counter:
                 stem = summary_stem(output.thread_id, output.source_updated_at, None)
                 self._unnamed += output.thread_id not in text and stem not in text
 
-        store.each_output(keep)
+        store.forgetting.each_output(keep)
 
     def count(self, standing: Standing) -> Counted:
         """Raises `RolloutError`."""
@@ -272,7 +272,7 @@ class _Report(msgspec.Struct):
 
 def _withheld(settings: Settings, store: Store, looked_at: Collection[str]) -> int:
     memories = settings.memories
-    selection = store.select_inputs(
+    selection = store.consolidation.select(
         limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
     )
     return sum(each.thread_id in looked_at for each in selection.withheld)

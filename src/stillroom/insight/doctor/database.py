@@ -14,7 +14,8 @@ from stillroom.errors import StoreError, WorkspaceError
 from stillroom.insight.doctor.finding import Found, found, ok
 from stillroom.store import Store
 from stillroom.store.health import examine
-from stillroom.store.leases import STAGE1, HeldJob, is_leased
+from stillroom.store.jobs import HeldJob
+from stillroom.store.leases import STAGE1, is_leased
 from stillroom.undoing.alone import alone
 
 #: Who asks what is wrong should hear of a lock, not wait for it.
@@ -68,13 +69,13 @@ def _file(settings: Settings, limits: DatabaseLimits) -> Iterator[Found]:
 
 def _leases(settings: Settings, store: Store, clock: Clock) -> Iterator[Found]:
     """A pass holds a lock for as long as it works: where nobody holds it, whoever has a job was killed."""
-    held = store.running_jobs()
+    held = store.jobs.running()
     if not held:
         yield ok("leases", "none is held")
         return
     try:
         with alone(settings.home, wait_seconds=0):
-            stuck = store.running_jobs()
+            stuck = store.jobs.running()
     except WorkspaceError:
         now = clock.now()
         stuck = [each for each in held if not is_leased(each.job, now=now)]
@@ -95,7 +96,7 @@ def _leases(settings: Settings, store: Store, clock: Clock) -> Iterator[Found]:
 
 def _end(settings: Settings, store: Store, held: HeldJob) -> str:
     with alone(settings.home, wait_seconds=0):
-        ended = store.end_job(held, reason=_GONE)
+        ended = store.jobs.end(held, reason=_GONE)
     return "it may be claimed again at once" if ended else "somebody else has it by now"
 
 
@@ -104,7 +105,7 @@ def _called(held: HeldJob) -> str:
 
 
 def _sessions(store: Store) -> Iterator[Found]:
-    missing, extracted = store.count_missing()
+    missing, extracted = store.threads.count_missing()
     if not missing:
         yield ok("sessions", "the files of all known ones were there at the last look")
         return

@@ -75,13 +75,13 @@ class _Explaining:
     @cached_property
     def _outputs(self) -> Sequence[RawMemory]:
         """All that was extracted: megabytes, and seldom needed."""
-        return self._store.raw_memories()
+        return self._store.outputs.raw_memories()
 
     @cached_property
     def _sample(self) -> tuple[Sequence[str], int]:
         """What some outputs say, and how many times as many there are."""
-        one_in = max(self._store.count_outputs() // _SAMPLED, 1)
-        return [output.text.casefold() for output in self._store.raw_memories(one_in=one_in)], one_in
+        one_in = max(self._store.outputs.count() // _SAMPLED, 1)
+        return [output.text.casefold() for output in self._store.outputs.raw_memories(one_in=one_in)], one_in
 
     def said_of(self, spot: Spot) -> _Said:
         claim = claim_of(spot.place.text)
@@ -119,7 +119,7 @@ class _Explaining:
     def _rests(self, spot: Spot, claim: Claim, weighed: Mapping[str, float]) -> list[_Found]:
         """The sessions that the block names, those first that say it; where none of them does, others that do."""
         named = named_threads(spot, self._settings.root)
-        outputs = {each: self._store.raw_memory(each) for each in named}
+        outputs = {each: self._store.outputs.raw_memory(each) for each in named}
         found = [
             _found(output, claim, weighed, named=True) if output else _Found(each, True, 0.0, None)
             for each, output in outputs.items()
@@ -137,7 +137,7 @@ class _Explaining:
         rests: list[Rests] = []
         quotes: list[Quote] = []
         for each in found:
-            thread = self._store.thread(each.thread_id)
+            thread = self._store.threads.get(each.thread_id)
             reach: Reach | None = None
             if thread is None:
                 reach = "gone"
@@ -152,7 +152,7 @@ class _Explaining:
                     redact=self._clean,
                 )
                 quotes += said
-            output = self._store.stage1_output(each.thread_id)
+            output = self._store.outputs.get(each.thread_id)
             rests.append(
                 Rests(
                     thread_id=each.thread_id,

@@ -102,7 +102,7 @@ def _moments(store: Store, folders: Sequence[KnownFolder], wanted: Iterable[str]
     """When something was learnt of each repository, oldest first."""
     place_of = {folder.cwd: folder.repository.place for folder in folders}
     found: dict[str, list[Moment]] = {place: [] for place in wanted}
-    for learnt in store.learnt():
+    for learnt in store.outputs.learnt():
         place = place_of.get(learnt.cwd)
         if place in found:
             found[place].append(Moment(learnt.at, learnt.commit))

@@ -30,7 +30,7 @@ def origins(store: Store | None, root: Path, *, limits: Lookup = LOOKUP) -> dict
     """Everything that there is to find now."""
     found = {name: Origin(stamp, partial(_file_passages, root, name, limits)) for name, stamp in file_stamps(root)}
     if store is not None:
-        for stamp in store.output_stamps():
+        for stamp in store.outputs.stamps():
             load = partial(_thread_passages, store, stamp.thread_id, limits)
             found[f"{_THREAD}{stamp.thread_id}"] = Origin(_stamp(stamp), load)
     return found
@@ -60,7 +60,7 @@ def _stamp(stamp: OutputStamp) -> str:
 
 
 def _thread_passages(store: Store, thread_id: str, limits: Lookup) -> Iterator[Passage]:
-    output = store.stage1_output(thread_id)
+    output = store.outputs.get(thread_id)
     if output is not None:
         # What only a tool or the web said is no memory, not even for those who look for it.
         summary, memory = (admit(text, _nothing) for text in (output.rollout_summary, output.raw_memory))

@@ -93,7 +93,7 @@ def record_citation(
     if found is None:
         return CitationReceipt()
     count = _Count(settings, store, clock, CITING)
-    thread = store.thread(thread_id) if thread_id else None
+    thread = store.threads.get(thread_id) if thread_id else None
     times = (clock.now(), thread.created_at_ms // 1000) if thread else (clock.now(),)
     use = count.judged(handed_in(found, at=clock.now()), thread_id, times)
     count.account(store.uses.record(thread_id or "", [use]), thread_id)

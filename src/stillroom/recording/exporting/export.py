@@ -42,7 +42,7 @@ def find_thread(settings: Settings, text: str, *, clock: Clock) -> Thread:
     found: list[Thread] = []
     if settings.database.exists():
         with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
-            found = store.threads_beginning(text, limit=_TOLD + 1)
+            found = store.threads.beginning(text, limit=_TOLD + 1)
     if not found:
         found = _recorded_here(settings, text)
     exact = [thread for thread in found if thread.thread_id == text]

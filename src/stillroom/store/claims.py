@@ -1,8 +1,7 @@
-"""Jobs of phase 1: claims, finishes, and the outputs that they leave (spec §4.4-4.7).
+"""Which threads may be claimed for phase 1, and which of them a worker gets (spec §4.4-4.6).
 
-Where this differs from Codex: a lease can be renewed but not revived; taking over a job whose owner went silent costs
-it a retry, so that a rollout which kills its worker is not run for ever; a backfill has neither age nor scan limit;
-threads can be reopened for another engine.
+Where this differs from Codex: taking over a job whose owner went silent costs it a retry, so that a rollout which kills
+its worker is not run for ever; a backfill has neither age nor scan limit; threads can be reopened for another engine.
 
 All functions run inside a transaction of the caller.
 """
@@ -16,27 +15,20 @@ from typing import NamedTuple
 
 from stillroom.config import Memories, StageOne
 from stillroom.errors import StoreError
-from stillroom.release import VERSION
-from stillroom.store import contents, leases
-from stillroom.store.consolidation import enqueue, to_output
+from stillroom.store import leases
 from stillroom.store.leases import STAGE1
 from stillroom.store.records import (
     Job,
-    Learnt,
-    OutputStamp,
-    RawMemory,
     RetryBackoff,
     RetryExhausted,
     Running,
     Stage1Claim,
     Stage1ClaimOutcome,
-    Stage1Draft,
-    Stage1Output,
     ThreadsLeft,
     UpToDate,
 )
 from stillroom.store.sql import execute
-from stillroom.store.texts import from_sql, to_sql, values
+from stillroom.store.texts import from_sql, to_sql
 
 _DAY_MS = 24 * 3600 * 1000
 _HOUR_MS = 3600 * 1000
@@ -229,131 +221,6 @@ def retries_left(job: Job | None, watermark: int, *, stage: StageOne) -> int:
     if job is None or is_newer(job, watermark):
         return stage.retries
     return job.retry_remaining - (1 if job.status == "running" else 0)  # its owner went silent: that costs one
-
-
-def heartbeat(db: sqlite3.Connection, claim: Stage1Claim, *, lease_seconds: int, now: int) -> bool:
-    key, token = to_sql(claim.thread_id), claim.ownership_token
-    return leases.renew(db, STAGE1, key, token=token, lease_seconds=lease_seconds, now=now)
-
-
-def finish(
-    db: sqlite3.Connection,
-    claim: Stage1Claim,
-    draft: Stage1Draft | None,
-    *,
-    engine: str,
-    prompt: str | None,
-    reason: str | None,
-    now: int,
-) -> bool:
-    """Store the draft, or drop the old output if there is nothing durable, and have the change consolidated."""
-    key = to_sql(claim.thread_id)
-    ended = {"token": claim.ownership_token, "engine": engine, "reason": reason, "now": now}
-    done = execute(db, "finish_stage1_job", thread_id=key, **ended)
-    if done.rowcount != 1:
-        return False
-    if draft is None:
-        changed = execute(db, "delete_output", thread_id=key).rowcount > 0
-    else:
-        changed = True
-        execute(
-            db,
-            "save_output",
-            thread_id=key,
-            source_updated_at=claim.source_updated_at,
-            raw_memory=to_sql(draft.raw_memory),
-            rollout_summary=to_sql(draft.rollout_summary),
-            rollout_slug=draft.rollout_slug and to_sql(draft.rollout_slug),
-            engine=engine,
-            prompt=prompt,
-            release=VERSION,
-            now=now,
-        )
-    if changed:
-        enqueue(db, claim.source_updated_at)
-    return True
-
-
-def fail(db: sqlite3.Connection, claim: Stage1Claim, *, reason: str, retry_delay_seconds: int, now: int) -> bool:
-    failed = leases.fail(
-        db,
-        STAGE1,
-        to_sql(claim.thread_id),
-        token=claim.ownership_token,
-        reason=reason,
-        retry_delay_seconds=retry_delay_seconds,
-        now=now,
-    )
-    if failed:
-        contents.reopen_resting(db, claim.thread_id)
-    return failed
-
-
-def release(db: sqlite3.Connection, claim: Stage1Claim) -> bool:
-    key, token = to_sql(claim.thread_id), claim.ownership_token
-    released = execute(db, "release_job", kind=STAGE1, job_key=key, token=token).rowcount == 1
-    if released:
-        contents.reopen_resting(db, claim.thread_id)
-    return released
-
-
-def reopen(db: sqlite3.Connection, *, engine: str, retries: int) -> int:
-    """Make threads that this engine did last claimable again; returns how many."""
-    return execute(db, "reopen_jobs", engine=engine, retries=retries).rowcount
-
-
-def retry_failed(db: sqlite3.Connection, *, retries: int, now: int) -> int:
-    """Make threads that failed claimable at once, with all their retries; returns how many."""
-    return execute(db, "retry_failed_jobs", kind=STAGE1, retries=retries, now=now).rowcount
-
-
-def latest_outputs(db: sqlite3.Connection, *, limit: int) -> list[Stage1Output]:
-    return [to_output(row) for row in execute(db, "list_outputs", limit=limit)]
-
-
-def output_stamps(db: sqlite3.Connection) -> list[OutputStamp]:
-    """Which version there is of every output of an enabled thread."""
-    return [OutputStamp(**values(row)) for row in execute(db, "list_output_stamps")]
-
-
-def get_output(db: sqlite3.Connection, thread_id: str) -> Stage1Output | None:
-    """The output of an enabled thread."""
-    row = execute(db, "get_output", thread_id=to_sql(thread_id)).fetchone()
-    return to_output(row) if row else None
-
-
-def learnt(db: sqlite3.Connection) -> list[Learnt]:
-    """Where, when and at which commit something was learnt, oldest first."""
-    return [
-        Learnt(from_sql(row["cwd"]), row["at"], row["commit_id"] and from_sql(row["commit_id"]))
-        for row in execute(db, "list_learnt")
-    ]
-
-
-def raw_memories(db: sqlite3.Connection, *, one_in: int) -> list[RawMemory]:
-    """Of every thread, whatever its mode, ascending by thread id; or of one in so many."""
-    return [_raw_memory(row) for row in execute(db, "list_raw_memories", one_in=one_in)]
-
-
-def count_outputs(db: sqlite3.Connection) -> int:
-    """Whatever the modes of their threads."""
-    return int(execute(db, "count_outputs").fetchone()["outputs"])
-
-
-def raw_memory(db: sqlite3.Connection, thread_id: str) -> RawMemory | None:
-    """Of one thread, whatever its mode."""
-    row = execute(db, "get_raw_memory", thread_id=to_sql(thread_id)).fetchone()
-    return _raw_memory(row) if row else None
-
-
-def _raw_memory(row: sqlite3.Row) -> RawMemory:
-    return RawMemory(from_sql(row["thread_id"]), row["source_updated_at"], from_sql(row["raw_memory"]))
-
-
-def prune(db: sqlite3.Connection, *, max_unused_days: int, limit: int, now: int) -> int:
-    """Remove unselected outputs that nobody used for longer than this, oldest first. Their jobs stay done."""
-    cutoff = now - max(max_unused_days, 0) * _DAY_MS // 1000
-    return execute(db, "prune_outputs", cutoff=cutoff, limit=max(limit, 0)).rowcount
 
 
 def _output_watermark(db: sqlite3.Connection, thread_id: str) -> int:
