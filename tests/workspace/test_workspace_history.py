@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import tempfile
@@ -16,10 +17,14 @@ from stillroom.workspace.diff import remove_workspace_diff, workspace_diff_text,
 from stillroom.workspace.git import Content, Repository
 from stillroom.workspace.history import Change, EnsureReport, History
 from stillroom.workspace.patch import added, bounded, deleted, modified
+from stillroom.workspace.texts import Pair, hunks
 from stillroom.workspace.tree import Entry, blob_id, unseen
 
 NOW = 1_790_000_000
 BIG = 4 * 1024 * 1024
+TEXTS = st.lists(
+    st.sampled_from([b"\n", b"a", b"\r", b"\xff", b"--- a/x", b"@@ -1 +1 @@ x", b"\x00", b"diff --git old/0 new/0"])
+).map(b"".join)
 
 
 @pytest.fixture
@@ -196,13 +201,16 @@ def test_a_file_may_become_a_folder_and_back(root: Path, history: History) -> No
 
 
 def test_content_that_looks_like_a_header_is_left_alone() -> None:
-    patch = (
-        b"diff --git a/x y b/x y\nindex 1..2 100644\n--- a/x y\t\n+++ b/x y\t\n@@ -1,2 +1,2 @@ def f():\n"
-        b"--- a/x y\t\n+index 1..2\n @@ -1 +1 @@ title\n"
+    old = b"def f():\n" + b"\n" * 9 + b"-- a/0\t\ndiff --git old/1 new/1\n@@ -1 +1 @@ title\n"
+    new = old.replace(b"-- a/0", b"++ b/0").replace(b"diff", b"@@ -1 +1 @@ diff")
+    plain, executable = Entry("", False), Entry("", True)
+    same, changed = hunks([Pair(old, old), Pair(old, new)])
+    assert same == b""
+    assert modified("x y", changed, plain, plain) == (
+        b"diff --git a/x y b/x y\n--- a/x y\n+++ b/x y\n@@ -8,6 +8,6 @@\n \n \n \n"
+        b"--- a/0\t\n-diff --git old/1 new/1\n+++ b/0\t\n+@@ -1 +1 @@ diff --git old/1 new/1\n @@ -1 +1 @@ title\n"
     )
-    assert b"".join(modified(patch)) == (
-        b"diff --git a/x y b/x y\n--- a/x y\n+++ b/x y\n@@ -1,2 +1,2 @@\n--- a/x y\t\n+index 1..2\n @@ -1 +1 @@ title\n"
-    )
+    assert modified("x", same, plain, executable) == b"diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
 
 
 def test_a_cut_diff_ends_at_a_character_and_says_so() -> None:
@@ -276,18 +284,29 @@ def test_a_missing_git_is_no_reason_to_move_the_history_aside(
 @settings(max_examples=25)
 @given(
     st.binary(min_size=1, max_size=12).filter(lambda name: not set(name) & {0, 47} and name not in (b".", b"..")),
-    st.lists(st.sampled_from([b"\n", b"a", b"\r", b"\xff", b"--- a/x", b"@@ -1 +1 @@ x", b"\x00"])).map(b"".join),
+    st.lists(TEXTS, min_size=2, max_size=2),
     st.booleans(),
 )
-def test_whole_files_are_shown_as_git_shows_them(name: bytes, data: bytes, executable: bool) -> None:
-    path, content = os.fsdecode(name), Content(data, executable)
-    entry = Entry(blob_id(data), executable)
+def test_files_are_shown_as_git_shows_them(name: bytes, texts: list[bytes], executable: bool) -> None:
+    path, (data, other) = os.fsdecode(name), texts
+    entry, later = Entry(blob_id(data), executable), Entry(blob_id(other), False)
     if unseen(path):
         return
     with tempfile.TemporaryDirectory() as folder:
         repository = Repository(Path(folder) / "git")
         repository.create()
+
+        def by_git(old: str, new: str) -> bytes:
+            said = repository.run("diff-tree", "-p", "--text", "--no-renames", "--no-commit-id", old, new)
+            said = re.sub(rb"^index .*\n", b"", said, count=1, flags=re.MULTILINE)
+            head, *rest = re.split(rb"^(?=@@)", said, maxsplit=1, flags=re.MULTILINE)
+            head = re.sub(rb"\t$", b"", head, flags=re.MULTILINE)
+            return head + re.sub(rb"^(@@ [^@]* @@)[^\n]*$", rb"\1", b"".join(rest), flags=re.MULTILINE)
+
         empty = repository.commit({}, parent=None, message="", now=0)
-        full = repository.commit({path: content}, parent=empty, message="", now=0)
-        assert list(modified(repository.patch(empty, full))) == [added(path, data, entry)]
-        assert list(modified(repository.patch(full, empty))) == [deleted(path, data, entry)]
+        full = repository.commit({path: Content(data, executable)}, parent=empty, message="", now=0)
+        last = repository.commit({path: Content(other, False)}, parent=full, message="", now=0)
+        assert added(path, data, entry) == by_git(empty, full)
+        assert deleted(path, data, entry) == by_git(full, empty)
+        if entry != later:
+            assert modified(path, hunks([Pair(data, other)])[0], entry, later) == by_git(full, last)

@@ -9,6 +9,7 @@ from stillroom.undoing.versions import Version
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import Content, Repository
 from stillroom.workspace.layout import may_publish
+from stillroom.workspace.texts import merge
 from stillroom.workspace.tree import Entry
 
 Files = dict[str, Content]
@@ -36,7 +37,7 @@ class Merge:
                 self.conflicts.add(path)
                 continue
             else:
-                data = self.repository.merge(current.data, base.data, other.data)
+                data = merge(current.data, base.data, other.data)
                 if data is None:
                     self.conflicts.add(path)
                     continue

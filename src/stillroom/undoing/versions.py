@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,22 +12,17 @@ import msgspec
 from stillroom.config import Settings
 from stillroom.errors import HistoryError
 from stillroom.pattern import late
-from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES, is_written_by_code
-from stillroom.workspace.git import BRANCH, EMPTY_TREE, Repository
-from stillroom.workspace.history import History, changes_to
+from stillroom.workspace.artifacts import is_written_by_code
+from stillroom.workspace.git import BRANCH, Content
+from stillroom.workspace.history import History, compare, gather
 from stillroom.workspace.trailers import UNDOES
-from stillroom.workspace.tree import shown
+from stillroom.workspace.tree import Entry, shown
 
 #: What a person may call a version: letters that git gave it, or so many back from the newest.
 _NAME = late(r"(?:[0-9a-f]{4,40}|HEAD)(?:~[0-9]{0,6}|\^)*", re.ASCII)
 _RUN = late(r"^Stillroom-Run: (\S+)$", re.MULTILINE)
 _UNDOES = late(rf"^{UNDOES}: (\S+)$", re.MULTILINE)
 CONSOLIDATION = "Consolidate "
-_CODE = (f":(exclude){RAW_MEMORIES}", f":(exclude){SUMMARIES}")
-_PATCH = (
-    *("diff-tree", "-r", "-p", "--no-commit-id", "--no-renames", "--text", "--unified=3", "--no-color"),
-    *("--no-ext-diff", "--no-textconv", "--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"),
-)
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,30 +100,40 @@ def parent_of(history: History, commit: str) -> str | None:
 def change_of(history: History, commit: str, *, everything: bool) -> Difference:
     """What a version changed against the one before."""
     before = parent_of(history, commit)
-    diff, left = _differ(history.repository, before or EMPTY_TREE, commit, everything=everything)
+    old = {} if before is None else history.repository.entries(before)
+    new = history.repository.entries(commit)
+    told = (
+        path for path, entry in new.items() if old.get(path) != entry and (everything or not is_written_by_code(path))
+    )
+    blobs = history.repository.blobs(new[path].blob for path in told)
+    contents = {
+        path: Content(blobs[entry.blob], entry.executable) for path, entry in new.items() if entry.blob in blobs
+    }
+    diff, left = _differ(history, old, new, contents, everything=everything)
     return Difference(before=before, after=commit, diff=diff, left_out=left)
 
 
 def change_since(history: History, commit: str, folder: Path, *, everything: bool) -> Difference:
     """How the folder differs by now from what it was then. Nothing is written into the history."""
-    known = history.repository.entries(commit)
-    changes = changes_to(folder, known, limits=history.limits)
-    if not changes:
-        return Difference(before=commit, after=None, diff="")
-    with tempfile.TemporaryDirectory(prefix="stillroom-diff-") as place:
-        scratch = Repository(Path(place) / "git", borrow=history.git_dir)
-        scratch.create()
-        draft = scratch.commit(changes, parent=commit, message="draft", now=0)
-        diff, left = _differ(scratch, commit, draft, everything=everything)
+    old = history.repository.entries(commit)
+    contents, present = gather(folder, old, limits=history.limits)
+    diff, left = _differ(history, old, present.files, contents, everything=everything)
     return Difference(before=commit, after=None, diff=diff, left_out=left)
 
 
-def _differ(repository: Repository, old: str, new: str, *, everything: bool) -> tuple[str, tuple[str, ...]]:
-    paths = () if everything else ("--", ".", *_CODE)
-    diff = repository.run(*_PATCH, old, new, *paths).decode("utf-8", "replace")
-    names = repository.run("diff-tree", "-r", "--name-only", "--no-renames", old, new).decode("utf-8", "replace")
-    left = () if everything else tuple(name for name in names.splitlines() if is_written_by_code(name))
-    return diff, left
+def _differ(
+    history: History,
+    old: Mapping[str, Entry],
+    new: Mapping[str, Entry],
+    contents: Mapping[str, Content],
+    *,
+    everything: bool,
+) -> tuple[str, tuple[str, ...]]:
+    changes = compare(old, new)
+    left = () if everything else tuple(path for _, path in changes if is_written_by_code(path))
+    told = [change for change in changes if change.path not in left]
+    diff = history.diff_of(told, old, new, contents.__getitem__, max_bytes=sys.maxsize)
+    return diff, tuple(map(shown, left))
 
 
 def _version(part: str) -> Version:

@@ -1,4 +1,4 @@
-"""The `git` program as a store of objects, deaf to every configuration but ours.
+"""The `git` program as a store of objects.
 
 git never sees the memory folder: we read the files and hand it their content. So no attribute, ignore rule, filter,
 hook, nested repository or `.git` that somebody puts into the folder can mean anything.
@@ -9,42 +9,22 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from stillroom.errors import HistoryError
+from stillroom.workspace.program import call, failed, started
 from stillroom.workspace.tree import DEFAULTS, Entry
 
 BRANCH = "refs/heads/main"
 AUTHOR = "Stillroom <noreply@stillroom.invalid>"
 _LOCKS = (f"{BRANCH}.lock", "HEAD.lock", "packed-refs.lock")
-#: git's name for a tree without entries.
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n"
 #: The highest precedence there is: attributes from a tree or a machine say nothing.
 _ATTRIBUTES = "* !text !eol !ident !filter !diff !working-tree-encoding !export-subst\n"
-_OPTIONS = (
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.autocrlf=false"),
-    *("-c", "core.attributesFile=/dev/null"),
-    *("-c", "core.quotePath=false"),
-    *("-c", "core.logAllRefUpdates=false"),
-    *("-c", "gc.auto=0"),
-    *("-c", "maintenance.auto=false"),
-    *("-c", "protocol.allow=never"),
-    *("-c", "pack.compression=1"),
-)
-#: What is read once and thrown away is not worth squeezing.
-_SCRATCH = ("-c", "core.compression=0", "-c", "pack.compression=0", "-c", "fastimport.unpackLimit=1")
-_PATCH = (
-    *("diff-tree", "-r", "-p", "--no-commit-id", "--full-index", "--no-renames", "--text", "--unified=3", "--no-color"),
-    *("--no-ext-diff", "--no-textconv", "--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"),
-)
 
 
 class Content(NamedTuple):
@@ -62,10 +42,9 @@ class Draft(NamedTuple):
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """One bare repository. With `borrow`, a scratch one: objects of another are read, never written."""
+    """One bare repository."""
 
     git_dir: Path
-    borrow: Path | None = None
 
     def create(self) -> None:
         """Lay out an empty repository; harmless on an existing one."""
@@ -152,7 +131,7 @@ class Repository(msgspec.Struct, frozen=True):
         options = ("--fixed-strings", "--text", "--null", "--no-color", "--threads=1")
         done = self._call("grep", *options, *wanted, *commits, "--", f":(literal){path}")
         if done.returncode not in (0, 1):  # 1: there is none
-            raise _failed("grep", done)
+            raise failed("grep", done)
         for found in done.stdout.split(b"\n")[:-1]:
             place, _, line = found.partition(b"\0")
             yield place[: place.index(b":")].decode("ascii"), os.fsdecode(line)
@@ -172,7 +151,9 @@ class Repository(msgspec.Struct, frozen=True):
             wanted.writelines(f"{each}\n".encode("ascii") for each in ids or ())
             wanted.seek(0)
             every = ("--batch-all-objects", "--unordered") if ids is None else ()
-            with self._started("cat-file", "--batch", "--buffer", *every, stdin=wanted) as git:
+            with started(
+                "cat-file", "--batch", "--buffer", *every, environment=self._environment(), stdin=wanted
+            ) as git:
                 assert git.stdout is not None
                 while head := git.stdout.readline():
                     about = head.decode("ascii", "replace").split()
@@ -208,96 +189,18 @@ class Repository(msgspec.Struct, frozen=True):
             raise HistoryError(f"git wrote no commit to `{self.git_dir}`")
         return head
 
-    def merge(self, current: bytes, base: bytes, other: bytes) -> bytes | None:
-        """`current` with what changed from `base` to `other`; None where both changed the same lines."""
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="stillroom-merge-") as place:
-            paths = [Path(place) / name for name in ("current", "base", "other")]
-            for path, data in zip(paths, (current, base, other), strict=True):
-                path.write_bytes(data)
-            answer = self._call("merge-file", "--stdout", "--quiet", *map(str, paths))
-        return answer.stdout if answer.returncode == 0 else None
-
-    def patch(self, old: str, new: str) -> bytes:
-        """The unified diff between two trees, as git writes it."""
-        return self.run(*_PATCH, old, new)
-
     def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run one git command. Raises `HistoryError` with git's own words."""
         done = self._call(*arguments, stdin=stdin)
         if done.returncode != 0:
-            raise _failed(arguments[0], done)
+            raise failed(arguments[0], done)
         return done.stdout
 
-    @contextmanager
-    def _started(self, *arguments: str, stdin: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-        """git at work for the block; it is over when the block is, whatever it wanted."""
-        command = ["git", *_OPTIONS, *arguments]
-        try:
-            git = subprocess.Popen(
-                command,
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=self._environment(),
-                cwd="/",
-            )
-        except OSError as error:
-            raise _not_started(error) from error
-        try:
-            with git:
-                yield git
-        except BaseException:
-            git.kill()
-            raise
-
     def _call(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        timeout = DEFAULTS.git_timeout_seconds
-        try:
-            return subprocess.run(
-                ["git", *_OPTIONS, *(_SCRATCH if self.borrow else ()), *arguments],
-                input=stdin,
-                capture_output=True,
-                timeout=timeout,
-                env=self._environment(),
-                cwd="/",
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise HistoryError(f"`git {arguments[0]}` took more than {timeout} s") from error
-        except OSError as error:
-            raise _not_started(error) from error
+        return call(*arguments, environment=self._environment(), stdin=stdin)
 
     def _environment(self) -> dict[str, str]:
-        environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LC_ALL": "C",
-            "HOME": os.devnull,
-            "XDG_CONFIG_HOME": os.devnull,
-            "GIT_DIR": str(self.git_dir),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_SYSTEM": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-        }
-        if self.borrow is not None:
-            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(self.borrow / "objects")
-        return environment
-
-
-def _failed(command: str, done: subprocess.CompletedProcess[bytes]) -> HistoryError:
-    said = done.stderr.decode("utf-8", "replace").strip()[-500:]
-    return HistoryError(f"`git {command}` failed with {done.returncode}: {said}")
-
-
-def _not_started(error: OSError) -> HistoryError:
-    if isinstance(error, FileNotFoundError):
-        return HistoryError("the program `git` is not on the PATH", hint="install git")
-    return HistoryError(f"`git` can't be started: {error.strerror}")
+        return {"GIT_DIR": str(self.git_dir)}
 
 
 def _lines(changes: Mapping[str, Content | None]) -> Iterator[bytes]:

@@ -15,8 +15,9 @@ import msgspec
 from stillroom.config import StageTwo
 from stillroom.errors import HistoryError
 from stillroom.workspace import patch
-from stillroom.workspace.git import EMPTY_TREE, Content, Repository
-from stillroom.workspace.tree import DEFAULTS, Entry, Scan, scan
+from stillroom.workspace.git import Content, Repository
+from stillroom.workspace.texts import Pair, hunks
+from stillroom.workspace.tree import DEFAULTS, Entry, Memory, Scan, scan
 
 _FOLDER = "folder"
 
@@ -131,18 +132,19 @@ class History:
         max_bytes: int,
     ) -> str:
         """The same for `changes` between two lists of files; `content` is asked for what is new or modified."""
-        gone = self.repository.blobs(baseline[path].blob for status, path in changes if status == "D")
-        edited = {path: content(path) for status, path in changes if status == "M"}
-        patches = patch.modified(self._patch(edited))
+        old = self.repository.blobs(baseline[path].blob for status, path in changes if status != "A")
+        edited = [path for status, path in changes if status == "M"]
+        pairs = [Pair(old[baseline[path].blob], content(path).data) for path in edited]
+        hunks_of = dict(zip(edited, hunks(pairs), strict=True))
 
         def parts() -> Iterator[bytes]:
             for status, path in changes:
                 if status == "A":
                     yield patch.added(path, content(path).data, present[path])
                 elif status == "D":
-                    yield patch.deleted(path, gone[baseline[path].blob], baseline[path])
+                    yield patch.deleted(path, old[baseline[path].blob], baseline[path])
                 else:
-                    yield next(patches)
+                    yield patch.modified(path, hunks_of[path], baseline[path], present[path])
 
         return patch.bounded(parts(), max_bytes=max_bytes)
 
@@ -153,19 +155,6 @@ class History:
         if head is not None and not changes:
             return None
         return self.repository.commit(changes, parent=head, message=message, now=now)
-
-    def _patch(self, edited: Mapping[str, Content]) -> bytes:
-        """What git makes of modified files, in a scratch repository: this one gets no object that is not history."""
-        if not edited:
-            return b""
-        import tempfile  # only what shows differences needs it
-
-        with tempfile.TemporaryDirectory(prefix="stillroom-diff-") as folder:
-            scratch = Repository(Path(folder) / "git", borrow=self.git_dir)
-            scratch.create()
-            head = self.head()
-            draft = scratch.commit(edited, parent=head, message="draft", now=0)
-            return scratch.patch(head or EMPTY_TREE, draft)
 
     def _move_aside(self, now: int) -> Path | None:
         if not self.git_dir.is_symlink() and not self.git_dir.exists():

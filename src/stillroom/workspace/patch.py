@@ -1,6 +1,6 @@
 """The unified diff between the baseline and a folder, in the form of the diff file (spec §1.8).
 
-Whole files that came or went are written here; git compares the rest.
+How a text changed, git says; all around it is written here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,6 @@ from collections.abc import Iterator
 from stillroom.pattern import late
 from stillroom.workspace.tree import Entry
 
-_HEADER = late(
-    rb"(diff --git [^\n]*\n)((?:(?:old mode|new mode|new file mode|deleted file mode) [^\n]*\n)*)"
-    rb"(?:index [^\n]*\n)?(?:(--- [^\n]*?)\t?\n(\+\+\+ [^\n]*?)\t?\n)?"
-)
 _HUNK = late(rb"^(@@ -[0-9,]+ \+[0-9,]+ @@)[^\n]*$", re.MULTILINE)
 _NAMED = {7: b"a", 8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13: b"r", 34: b'"', 92: b"\\"}
 _ODD = late(rb'[\x00-\x1f\x7f"\\]')
@@ -43,16 +39,14 @@ def deleted(path: str, data: bytes, entry: Entry) -> bytes:
     return head + names + b"@@ -%s +0,0 @@\n" % _span(data) + _lines(b"-", data)
 
 
-def modified(patch: bytes) -> Iterator[bytes]:
-    """The parts of a patch by git, file by file, without index lines, hunk titles, and tabs after names with blanks.
-
-    Lines of content begin with a blank, `+`, `-` or a backslash, so they can't be mistaken for a header.
-    """
-    for part in re.split(rb"^(?=diff --git )", patch, flags=re.MULTILINE):
-        match = _HEADER.match(part)
-        if match:
-            names = b"%s\n%s\n" % (match[3], match[4]) if match[3] else b""
-            yield match[1] + match[2] + names + _HUNK.sub(rb"\1", part[match.end() :])
+def modified(path: str, hunks: bytes, old: Entry, new: Entry) -> bytes:
+    """The part of a file that is another now; its hunks lose the titles that git gave them."""
+    head = b"diff --git %s %s\n" % (_name("a", path), _name("b", path))
+    if old.mode != new.mode:
+        head += b"old mode %s\nnew mode %s\n" % (old.mode.encode("ascii"), new.mode.encode("ascii"))
+    if not hunks:
+        return head
+    return head + b"--- %s\n+++ %s\n" % (_name("a", path), _name("b", path)) + _HUNK.sub(rb"\1", hunks)
 
 
 def bounded(parts: Iterator[bytes], *, max_bytes: int) -> str:
