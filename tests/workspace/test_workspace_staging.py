@@ -475,6 +475,30 @@ def test_a_look_remembers_and_still_sees_every_change(house: House) -> None:
     assert Change("M", "notes.txt") not in seen.changes
 
 
+@pytest.mark.parametrize("where", ["the folder", "the old copy"])
+def test_a_copy_that_remembers_both_sides_still_sees_every_change(house: House, where: str) -> None:
+    with house.open("one"):
+        pass
+    spare = house.staging_dir / "spare"
+    for folder, looks in ((house.root, house.history.git_dir / "looks"), (spare, house.staging_dir / "spare.looks")):
+        remembered = Remembered.load(looks)
+        remembered._began_ns = (folder / "notes.txt").stat().st_ctime_ns + 10**10
+        scan(folder, limits=DEFAULTS, memory=remembered)
+        remembered.save()
+    path = (house.root if where == "the folder" else spare) / "notes.txt"
+    status = path.stat()
+    path.write_text("A PERSON'S\n", encoding="utf-8")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.link(spare / "MEMORY.md", spare / "same.md")
+    with house.open("two") as staging:
+        assert contents(staging.path) == contents(house.root)
+        assert staging.copied == staging.seen == scan(house.root, limits=DEFAULTS).files
+        assert staging.changes == ([Change("M", "notes.txt")] if where == "the folder" else [])
+        assert (staging.path / "MEMORY.md").stat().st_nlink == 1
+    forget_copies(house.staging_dir)
+    assert [path.name for path in house.staging_dir.iterdir()] == [".lock"]
+
+
 def test_nothing_to_publish_makes_no_commit(house: House) -> None:
     head = house.history.head()
     with house.open() as staging:

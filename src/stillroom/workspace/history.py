@@ -167,15 +167,20 @@ class History:
         raise HistoryError(f"`{self.git_dir}` is unusable and can't be moved aside")
 
 
-def gather(folder: Path, known: Mapping[str, Entry], *, limits: StageTwo) -> tuple[dict[str, Content], Scan]:
+def gather(
+    folder: Path, known: Mapping[str, Entry], *, limits: StageTwo, memory: Memory | None = None
+) -> tuple[dict[str, Content], Scan]:
     """The folder's files, and the contents of those that `known` doesn't have like that."""
     contents: dict[str, Content] = {}
 
+    def wanted(path: str, entry: Entry) -> bool:
+        return known.get(path) != entry
+
     def visit(path: str, data: bytes, entry: Entry) -> None:
-        if known.get(path) != entry:
+        if wanted(path, entry):
             contents[path] = Content(data, entry.executable)
 
-    return contents, scan(folder, limits=limits, visit=visit)
+    return contents, scan(folder, limits=limits, visit=visit, memory=memory, wanted=wanted)
 
 
 def changes_to(folder: Path, known: Mapping[str, Entry], *, limits: StageTwo) -> dict[str, Content | None]:

@@ -7,9 +7,12 @@ it was hashed is not remembered. Losing the memory loses nothing but time.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -17,12 +20,13 @@ from stillroom.workspace.tree import Entry
 
 #: Generous: the coarsest clocks of file systems in use tick every two seconds.
 _TICK_NS = 2_000_000_000
+#: What tells whether a file is still the one that was hashed.
+_STAMP = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_dev", "st_mode")
 
 
-class _Look(msgspec.Struct, frozen=True, array_like=True):
+class _Look(msgspec.Struct, frozen=True, array_like=True, gc=False):
     stamp: tuple[int, int, int, int, int, int]
-    blob: str
-    executable: bool
+    entry: Entry
 
 
 @dataclass(slots=True)
@@ -37,7 +41,15 @@ class Remembered:
     _learned: bool = False
 
     @classmethod
-    def load(cls, path: Path) -> Remembered:
+    @contextmanager
+    def kept(cls, path: Path) -> Iterator[Self]:
+        """For one scan: what `path` holds, and afterwards what is to be known next time."""
+        memory = cls.load(path)
+        yield memory
+        memory.save()
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
         """What `path` holds; nothing when it can't be read."""
         try:
             old = msgspec.msgpack.decode(path.read_bytes(), type=dict[str, _Look])
@@ -54,16 +66,16 @@ class Remembered:
     def entry(self, path: str, status: os.stat_result) -> Entry | None:
         """The entry of a file that looks as it did when it was hashed."""
         look = self._old.get(path)
-        if look is None or look.stamp != _stamp(status):
+        if look is None or look.stamp != _STAMP(status):
             return None
         self._new[path] = look
-        return Entry(look.blob, look.executable)
+        return look.entry
 
     def learn(self, path: str, status: os.stat_result, entry: Entry) -> None:
         """Remember a file that was hashed; `status` is from before its content was read."""
         settled = max(status.st_mtime_ns, status.st_ctime_ns) < self._began_ns - _TICK_NS
         if settled and (path.isascii() or path.isprintable()):  # other names may not be UTF-8
-            self._new[path] = _Look(_stamp(status), entry.blob, entry.executable)
+            self._new[path] = _Look(_STAMP(status), entry)
             self._learned = True
 
     def save(self) -> None:
@@ -77,14 +89,3 @@ class Remembered:
                 fresh.unlink(missing_ok=True)
         except OSError:
             pass  # a full disk only makes the next scan slower
-
-
-def _stamp(status: os.stat_result) -> tuple[int, int, int, int, int, int]:
-    return (
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        status.st_ino,
-        status.st_dev,
-        status.st_mode,
-    )

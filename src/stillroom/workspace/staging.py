@@ -34,7 +34,7 @@ from stillroom.workspace.journal import Checkpoint, Journal, keep, nothing
 from stillroom.workspace.layout import HANDBOOK, may_publish
 from stillroom.workspace.publish import PublishReport, carry_out
 from stillroom.workspace.remembered import Remembered
-from stillroom.workspace.runs import LOCK, SPARE, TREE, locked, make_ours, retire
+from stillroom.workspace.runs import LOCK, LOOKS, SPARE, TREE, locked, make_ours, retire, reuse
 from stillroom.workspace.tree import DEFAULTS, Entry, Scan, naming, scan, shown
 from stillroom.workspace.validate import Before
 
@@ -95,7 +95,7 @@ class Staging:
         self._head = self.history.head()
         self._baseline = self.history.baseline()
         known = {path: entry for path, entry in self._baseline.items() if self.copied.get(path) == entry}
-        self._contents, self._seen = gather(self.path, known, limits=self.limits)
+        self._contents, self._seen = self._gather(known)
         self._changes = compare(self._baseline, self._seen.files)
         self.checkpoint("sealed")
         return self.changes
@@ -138,7 +138,7 @@ class Staging:
         seen = self._sealed()
         if self.history.head() != self._head:
             raise WorkspaceError("the history went on since this run began", hint="run `stillroom run` again")
-        written, after = gather(self.path, seen.files, limits=self.limits)
+        written, after = self._gather(seen.files)
         if refused := after.links + after.odd + after.too_large:
             raise InvalidArtifacts(f"the result holds `{shown(refused[0])}`, which is no file that can be published")
         final = {path: entry for path, entry in seen.files.items() if not may_publish(path)}
@@ -166,6 +166,10 @@ class Staging:
         """Give the copy up. The folder was never touched."""
         if self._open:
             self._close()
+
+    def _gather(self, known: Mapping[str, Entry]) -> tuple[dict[str, Content], Scan]:
+        with Remembered.kept(self.run / LOOKS) as memory:
+            return gather(self.path, known, limits=self.limits, memory=memory)
 
     def _close(self) -> None:
         self._open = False
@@ -195,11 +199,15 @@ class Staging:
 
 def look(root: Path, history: History, outputs: Sequence[Stage1Output], *, limits: StageTwo = DEFAULTS) -> Outlook:
     """What a run would find, with one scan of the folder; nothing is copied, and nothing in the folder written."""
-    memory = Remembered.load(history.git_dir / "looks")
-    present = scan(root, limits=limits, memory=memory).files
-    memory.save()
+    with Remembered.kept(_looks(history)) as memory:
+        present = scan(root, limits=limits, memory=memory).files
     sync = plan(root, outputs, present=present, limits=limits)
     return Outlook(sync, compare(history.baseline(), present))
+
+
+def _looks(history: History) -> Path:
+    """Where it is kept what is remembered of the folder's files."""
+    return history.git_dir / "looks"
 
 
 def open_staging(
@@ -221,11 +229,10 @@ def open_staging(
             run.mkdir(mode=0o700)
         lock = os.open(run / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if (staging_dir / SPARE).is_dir():
-            (staging_dir / SPARE).rename(run / TREE)
+        reuse(run)
     try:
         checkpoint("locked")
-        copied = copy(root, run / TREE, limits=limits)
+        copied = copy(root, run / TREE, looks=_looks(history), copied_looks=run / LOOKS, limits=limits)
         checkpoint("copied")
     except BaseException:
         with locked(staging_dir / LOCK, wait=True):

@@ -105,21 +105,38 @@ class Memory(Protocol):
     def learn(self, path: str, status: os.stat_result, entry: Entry) -> None: ...
 
 
-def scan(root: Path, *, limits: StageTwo, visit: Visit | None = None, memory: Memory | None = None) -> Scan:
-    """List and hash every regular file. `visit` gets each content once; with a `memory` it gets those that were read.
+def scan(
+    root: Path,
+    *,
+    limits: StageTwo,
+    visit: Visit | None = None,
+    memory: Memory | None = None,
+    wanted: Callable[[str, Entry], bool] | None = None,
+) -> Scan:
+    """List and hash every regular file. `visit` gets each content once.
+
+    A file that the `memory` knows is not read, so not visited either, unless it is `wanted`.
 
     Raises `WorkspaceError` when something can't be read or the whole is over `max_folder_bytes`.
     """
     found = Scan()
     with opened(root) as descriptor:
-        _Walk(found, limits, visit, memory).folder(descriptor, "", 0)
+        _Walk(found, limits, visit, memory, wanted).folder(descriptor, "", 0)
     return found
 
 
 class _Walk:
-    def __init__(self, found: Scan, limits: StageTwo, visit: Visit | None, memory: Memory | None) -> None:
+    def __init__(
+        self,
+        found: Scan,
+        limits: StageTwo,
+        visit: Visit | None,
+        memory: Memory | None,
+        wanted: Callable[[str, Entry], bool] | None,
+    ) -> None:
         self.found = found
         self.memory = memory
+        self.wanted = wanted
         self.limits = limits
         self.visit = visit
         self.total = 0
@@ -156,10 +173,12 @@ class _Walk:
         except OSError as error:
             raise WorkspaceError(f"`{shown(path)}` can't be read: {error.strerror}") from error
         entry = memory.entry(path, status)
-        if entry is None:
+        if entry is None or (self.wanted is not None and self.wanted(path, entry)):
             return False
         self.count(status.st_size)
         self.found.files[path] = entry
+        if status.st_nlink > 1:
+            self.found.shared.append(path)
         return True
 
     def count(self, size: int) -> None:
