@@ -151,9 +151,7 @@ class Repository(msgspec.Struct, frozen=True):
             wanted.writelines(f"{each}\n".encode("ascii") for each in ids or ())
             wanted.seek(0)
             every = ("--batch-all-objects", "--unordered") if ids is None else ()
-            with started(
-                "cat-file", "--batch", "--buffer", *every, environment=self._environment(), stdin=wanted
-            ) as git:
+            with started("cat-file", "--batch", "--buffer", *every, git_dir=self.git_dir, stdin=wanted) as git:
                 assert git.stdout is not None
                 while head := git.stdout.readline():
                     about = head.decode("ascii", "replace").split()
@@ -197,10 +195,7 @@ class Repository(msgspec.Struct, frozen=True):
         return done.stdout
 
     def _call(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return call(*arguments, environment=self._environment(), stdin=stdin)
-
-    def _environment(self) -> dict[str, str]:
-        return {"GIT_DIR": str(self.git_dir)}
+        return call(*arguments, git_dir=self.git_dir, stdin=stdin)
 
 
 def _lines(changes: Mapping[str, Content | None]) -> Iterator[bytes]:

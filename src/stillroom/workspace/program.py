@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -27,7 +27,7 @@ _OPTIONS = (
 
 
 def call(
-    *arguments: str, environment: Mapping[str, str] = {}, stdin: bytes = b"", folder: Path = Path("/")
+    *arguments: str, git_dir: Path, stdin: bytes = b"", folder: Path = Path("/")
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one git command to its end. Raises `HistoryError` when it can't be started or takes too long."""
     timeout = DEFAULTS.git_timeout_seconds
@@ -37,7 +37,7 @@ def call(
             input=stdin,
             capture_output=True,
             timeout=timeout,
-            env={**_environment(), **environment},
+            env=_environment(git_dir),
             cwd=folder,
             check=False,
         )
@@ -48,7 +48,7 @@ def call(
 
 
 @contextmanager
-def started(*arguments: str, environment: Mapping[str, str], stdin: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def started(*arguments: str, git_dir: Path, stdin: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     """git at work for the block; it is over when the block is, whatever it wanted."""
     try:
         git = subprocess.Popen(
@@ -56,7 +56,7 @@ def started(*arguments: str, environment: Mapping[str, str], stdin: IO[bytes]) -
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**_environment(), **environment},
+            env=_environment(git_dir),
             cwd="/",
         )
     except OSError as error:
@@ -81,12 +81,13 @@ def _not_started(error: OSError) -> HistoryError:
     return HistoryError(f"`git` can't be started: {error.strerror}")
 
 
-def _environment() -> dict[str, str]:
+def _environment(git_dir: Path) -> dict[str, str]:
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C",
         "HOME": os.devnull,
         "XDG_CONFIG_HOME": os.devnull,
+        "GIT_DIR": str(git_dir),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_SYSTEM": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from stillroom.workspace.program import call, failed
 
 #: git wants one; what is compared or merged here is in none.
-_NO_REPOSITORY = {"GIT_DIR": os.devnull}
+_NO_REPOSITORY = Path(os.devnull)
 _DIFF = (
     *("diff", "--no-index", "--text", "--unified=3", "--no-prefix", "--no-renames", "--no-color"),
     *("--no-ext-diff", "--no-textconv", "--diff-algorithm=myers"),
@@ -38,7 +38,7 @@ def hunks(pairs: Sequence[Pair]) -> list[bytes]:
         for number, pair in enumerate(pairs):
             for side, data in zip(Pair._fields, pair, strict=True):
                 (Path(place) / side / str(number)).write_bytes(data)
-        answer = call(*_DIFF, *Pair._fields, environment=_NO_REPOSITORY, folder=Path(place))
+        answer = call(*_DIFF, *Pair._fields, git_dir=_NO_REPOSITORY, folder=Path(place))
     if answer.returncode not in (0, 1):
         raise failed("diff", answer)
     # A line of content begins with a blank, a sign or a backslash: none can be taken for a header.
@@ -55,5 +55,5 @@ def merge(current: bytes, base: bytes, other: bytes) -> bytes | None:
         paths = [Path(place) / name for name in ("current", "base", "other")]
         for path, data in zip(paths, (current, base, other), strict=True):
             path.write_bytes(data)
-        answer = call("merge-file", "--stdout", "--quiet", *map(str, paths), environment=_NO_REPOSITORY)
+        answer = call("merge-file", "--stdout", "--quiet", *map(str, paths), git_dir=_NO_REPOSITORY)
     return answer.stdout if answer.returncode == 0 else None
