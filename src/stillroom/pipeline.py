@@ -59,7 +59,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     #: No age limit, everything that is finished instead of `max_rollouts_per_startup`, and no pause since the last
     #: consolidation: a person asks, and wants to see it.
     backfill: bool = False
-    #: Extract again what the offline engine extracted.
+    #: Extract again what the offline engine extracted, all of it at once and however old, and consolidate at once.
     upgrade: bool = False
     #: Try again at once what failed, however often it did.
     retry: bool = False
@@ -230,6 +230,7 @@ async def _pass(
             worker_id=worker_id,
             current_thread_id=trigger.thread_id,
             backfill=options.backfill,
+            upgrade=options.upgrade,
             max_threads=options.max_threads,
             cwd=options.cwd,
             allowance=allowance,
@@ -240,7 +241,7 @@ async def _pass(
             return put(report, stopped=Stopped(reason=f"passes are paused since {since}", hint="stillroom resume"))
         # 6. Consolidate.
         consolidated = await run_phase2(
-            _without_pause(settings) if options.backfill else settings,
+            _without_pause(settings) if options.backfill or options.upgrade else settings,
             store,
             clock,
             worker_id=worker_id,
@@ -279,6 +280,7 @@ async def _forecast(
         current_thread_id=trigger.thread_id,
         cwd=options.cwd,
         backfill=options.backfill,
+        upgrade=options.upgrade,
         max_threads=options.max_threads,
     )
     return await asyncio.to_thread(forecast, settings, store, question, on_progress=listen)

@@ -349,9 +349,10 @@ async def test_upgrade_extracts_again_what_the_rules_had_extracted(
         first = await run(offline, clock)
         assert first.extract is not None
         assert script.extractions == []
-        clock.advance(seconds=7 * HOUR)
-        report = await run(settings, clock, upgrade=True)
+        clock.advance(seconds=12 * 24 * HOUR)  # too old for a pass that nobody asks for
+        report = await run_pipeline(settings, options=Options(upgrade=True), clock=clock)
     assert first.extract.no_output > 0
+    assert consolidated(report.consolidate).engine == "loopback:gpt-5"
     assert report.reopened == 6
     assert len(script.extractions) == 6
     with Store.open(settings.database, clock=clock) as store:

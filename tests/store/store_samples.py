@@ -47,7 +47,7 @@ def save(store: Store, *threads: Thread) -> None:
 
 
 def claim(
-    store: Store, *, max_claims: int = 8, current: str | None = None, backfill: bool = False
+    store: Store, *, max_claims: int = 8, current: str | None = None, backfill: bool = False, upgrade: bool = False
 ) -> list[Stage1Claim]:
     return store.extraction.claim(
         worker_id="worker",
@@ -56,6 +56,7 @@ def claim(
         stage=ONE,
         max_claims=max_claims,
         backfill=backfill,
+        upgrade=upgrade,
     )
 
 

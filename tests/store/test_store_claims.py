@@ -121,6 +121,15 @@ def test_a_backfill_takes_any_age_but_not_more_at_once(store: Store) -> None:
     assert claimed_ids(store, backfill=True, max_claims=3) == ["t0", "t1", "t2"]
 
 
+def test_an_upgrade_takes_what_is_to_be_done_again_at_any_age_and_of_the_rest_what_is_young(store: Store) -> None:
+    old = NOW - 400 * DAY
+    extract(store, "old", at=old)
+    store.extraction.reopen_offline()
+    save(store, thread("old-and-never-extracted", updated_at=old), thread("young"))
+    assert left(store, upgrade=True).too_old == 1
+    assert claimed_ids(store, upgrade=True) == ["young", "old"]
+
+
 def test_the_scan_limit_counts_threads_before_their_jobs_are_looked_at(store: Store) -> None:
     """43: and a backfill has no such edge, or extracted threads would hide the older ones for good."""
     for i in range(4):
@@ -376,8 +385,12 @@ def test_reopening_leaves_a_running_job_alone(store: Store) -> None:
     assert store.outputs.latest() == []
 
 
-def left(store: Store, *, backfill: bool = False, current: str | None = None, cwd: str | None = None) -> ThreadsLeft:
-    return store.extraction.count_left(current_thread_id=current, memories=Memories(), backfill=backfill, cwd=cwd)
+def left(
+    store: Store, *, backfill: bool = False, upgrade: bool = False, current: str | None = None, cwd: str | None = None
+) -> ThreadsLeft:
+    return store.extraction.count_left(
+        current_thread_id=current, memories=Memories(), backfill=backfill, upgrade=upgrade, cwd=cwd
+    )
 
 
 def test_every_thread_that_is_left_has_its_reason(store: Store) -> None:

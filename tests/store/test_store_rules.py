@@ -98,15 +98,24 @@ def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
 
 
 @pytest.mark.slow
-@given(seed=st.integers(0, 2**32), backfill=st.booleans(), cap=st.integers(1, 4), limit=st.integers(0, 6))
-def test_the_rules_say_of_every_thread_what_the_claim_does(seed: int, backfill: bool, cap: int, limit: int) -> None:
+@given(
+    seed=st.integers(0, 2**32),
+    backfill=st.booleans(),
+    upgrade=st.booleans(),
+    cap=st.integers(1, 4),
+    limit=st.integers(0, 6),
+)
+def test_the_rules_say_of_every_thread_what_the_claim_does(
+    seed: int, backfill: bool, upgrade: bool, cap: int, limit: int
+) -> None:
     clock, luck = FixedClock(NOW * 1000), random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "s", clock=clock) as store:
         random_store(store, clock, luck)
         memories = Memories(max_rollouts_per_startup=cap, min_rollout_idle_hours=6, max_rollout_age_days=10)
         stage = msgspec.structs.replace(ONE, thread_scan_limit=limit)
         current, cwd = luck.choice([None, "t0"]), luck.choice([None, "/repo", "/repo/", "/"])
-        asked = {"current_thread_id": current, "memories": memories, "backfill": backfill, "cwd": cwd}
+        asked = {"current_thread_id": current, "memories": memories, "cwd": cwd}
+        asked |= {"backfill": backfill, "upgrade": upgrade}
         told = store.standings.of_all(question(clock, stage=stage, **asked))
         everything = store.standings.of_all(question(clock, **asked))
         explained = [
@@ -114,7 +123,9 @@ def test_the_rules_say_of_every_thread_what_the_claim_does(seed: int, backfill: 
         ]
         left = store.extraction.count_left(**asked)
         survey = store.standings.survey(question(clock, stage=stage, **asked))
-        claims = store.extraction.claim(worker_id="w", stage=stage, max_claims=100 if backfill else cap, **asked)
+        claims = store.extraction.claim(
+            worker_id="w", stage=stage, max_claims=100 if backfill or upgrade else cap, **asked
+        )
     assert Counter((each.state, each.decided and each.decided.rule) for each in told) == {
         (each.state, each.rule): each.threads for each in survey.counts
     }
@@ -150,7 +161,7 @@ def counted(standings: list[Standing], cwd: str | None) -> dict[str, int]:
         **dict.fromkeys(("preview", "memory_worker", "source"), "not_interactive"),
     }
     asked = cwd and cwd.rstrip("/")
-    inside = [s for s in standings if asked is None or f"{s.threads.get.cwd}/".startswith(f"{asked}/")]
+    inside = [s for s in standings if asked is None or f"{s.thread.cwd}/".startswith(f"{asked}/")]
     reasons = Counter(names.get(each.decided.rule) if each.decided else "waiting" for each in inside)
     return {name: reasons[name] for name in dict.fromkeys([*names.values(), "waiting"])}
 

@@ -66,7 +66,8 @@ def run_command(
     backfill
         Ignore `max_rollout_age_days`, `max_rollouts_per_startup` and the pause of six hours after a consolidation.
     upgrade
-        Extract again what the offline engine extracted, now that a model is configured.
+        Extract again what the offline engine extracted, now that a model is configured: all of it, however old, and
+        without the pause.
     retry
         Try again at once what failed, also what failed too often.
     adopt

@@ -19,16 +19,20 @@ async def claim_rounds(
     worker_id: str,
     current_thread_id: str | None,
     backfill: bool,
+    upgrade: bool,
     max_threads: int | None,
     cwd: str | None,
 ) -> AsyncIterator[list[Stage1Claim]]:
-    """Yield rounds of claims, none empty. One round; with `backfill` as many as it takes, of any age.
+    """Yield rounds of claims, none empty. One round; with `backfill` as many as it takes, of any age, and with
+    `upgrade` as many, those that were reopened of any age.
 
     `max_threads` takes the place of `max_rollouts_per_startup`. A round is only claimed when the last one is done, so
     that no lease waits for hours.
     """
     memories, stage = settings.memories, settings.stage_one
-    left = max_threads if max_threads is not None else None if backfill else memories.max_rollouts_per_startup
+    left = (
+        max_threads if max_threads is not None else None if backfill or upgrade else memories.max_rollouts_per_startup
+    )
     seen: set[str] = set()
 
     def release(claims: Iterable[Stage1Claim]) -> None:
@@ -45,6 +49,7 @@ async def claim_rounds(
             stage=stage,
             max_claims=size,
             backfill=backfill,
+            upgrade=upgrade,
             cwd=cwd,
         )
         claims = await take(claim_round, give_back=release)

@@ -31,6 +31,7 @@ async def run_phase1(
     worker_id: str,
     current_thread_id: str | None = None,
     backfill: bool = False,
+    upgrade: bool = False,
     max_threads: int | None = None,
     cwd: str | None = None,
     engine: Engine | None = None,
@@ -52,6 +53,7 @@ async def run_phase1(
             worker_id=worker_id,
             current_thread_id=current_thread_id,
             backfill=backfill,
+            upgrade=upgrade,
             max_threads=max_threads,
             cwd=cwd,
         ):
@@ -75,6 +77,7 @@ async def run_phase1(
         current_thread_id=current_thread_id,
         memories=settings.memories,
         backfill=backfill,
+        upgrade=upgrade,
         cwd=cwd,
     )
     report = make_report(outcomes, engine=settings.memories.extract_model, duration_ms=duration_ms, left=left)

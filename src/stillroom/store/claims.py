@@ -1,7 +1,8 @@
 """Which threads may be claimed for phase 1, and which of them a worker gets (spec §4.4-4.6).
 
 Where this differs from Codex: taking over a job whose owner went silent costs it a retry, so that a rollout which kills
-its worker is not run for ever; a backfill has neither age nor scan limit; threads can be reopened for another engine.
+its worker is not run for ever; a backfill has neither age nor scan limit; threads can be reopened for another engine,
+and an upgrade takes these however old they are.
 
 All functions run inside a transaction of the caller.
 """
@@ -57,6 +58,7 @@ def scan(
     memories: Memories,
     stage: StageOne,
     backfill: bool,
+    upgrade: bool,
     cwd: str | None,
     limit: int,
     seen: Set[str],
@@ -65,9 +67,10 @@ def scan(
     """The newest threads that are eligible, quiet for long enough, and behind. Those in `seen` are passed over."""
     if stage.thread_scan_limit <= 0:
         return []
-    span = _span(current_thread_id, memories, backfill=backfill, cwd=cwd, now_ms=now_ms)
-    # A backfill has no edge: thousands of extracted threads must not hide the older ones behind them.
-    edge = None if backfill else execute(db, "find_scan_edge", **span, scan_limit=stage.thread_scan_limit).fetchone()
+    span = _span(current_thread_id, memories, backfill=backfill, upgrade=upgrade, cwd=cwd, now_ms=now_ms)
+    # Who asks for all gets no edge: thousands of extracted threads must not hide the older ones behind them.
+    has_edge = not (backfill or upgrade)
+    edge = execute(db, "find_scan_edge", **span, scan_limit=stage.thread_scan_limit).fetchone() if has_edge else None
     edge_ms, edge_thread_id = edge or (span["oldest_ms"], "")
     rows = execute(db, "scan_threads", **{**span, "oldest_ms": edge_ms, "edge_thread_id": edge_thread_id})
     behind = (
@@ -84,20 +87,29 @@ def count_left(
     current_thread_id: str | None,
     memories: Memories,
     backfill: bool,
+    upgrade: bool,
     cwd: str | None,
     now_ms: int,
 ) -> ThreadsLeft:
     """Why a scan with the same arguments leaves the threads that it leaves."""
-    span = _span(current_thread_id, memories, backfill=backfill, cwd=cwd, now_ms=now_ms)
+    span = _span(current_thread_id, memories, backfill=backfill, upgrade=upgrade, cwd=cwd, now_ms=now_ms)
     rows = execute(db, "count_left", **span, now=now_ms // 1000)
     return ThreadsLeft(**{row["reason"]: row["threads"] for row in rows if row["reason"] is not None})
 
 
 def _span(
-    current_thread_id: str | None, memories: Memories, *, backfill: bool, cwd: str | None, now_ms: int
+    current_thread_id: str | None,
+    memories: Memories,
+    *,
+    backfill: bool,
+    upgrade: bool,
+    cwd: str | None,
+    now_ms: int,
 ) -> dict[str, object]:
+    young_ms = now_ms - max(memories.max_rollout_age_days, 0) * _DAY_MS
     return {
-        "oldest_ms": _EVER_MS if backfill else now_ms - max(memories.max_rollout_age_days, 0) * _DAY_MS,
+        "oldest_ms": _EVER_MS if backfill or upgrade else young_ms,
+        "oldest_new_ms": _EVER_MS if backfill else young_ms,
         "newest_ms": now_ms - max(memories.min_rollout_idle_hours, 0) * _HOUR_MS,
         "current_thread_id": current_thread_id and to_sql(current_thread_id),
         "cwd": cwd and to_sql(cwd.rstrip("/")),

@@ -47,10 +47,12 @@ class Extraction:
         stage: StageOne,
         max_claims: int,
         backfill: bool = False,
+        upgrade: bool = False,
         cwd: str | None = None,
     ) -> list[Stage1Claim]:
         """Claim the newest threads that need extraction, at most `max_claims`, which is also the cap of fresh leases
-        of all workers together. With `backfill` a thread may be of any age; with `cwd` it ran there or below."""
+        of all workers together. With `backfill` a thread may be of any age, with `upgrade` one that was reopened; with
+        `cwd` it ran there or below."""
         claimed: list[Stage1Claim] = []
         seen: set[str] = set()
         while len(claimed) < max_claims:
@@ -61,6 +63,7 @@ class Extraction:
                     memories=memories,
                     stage=stage,
                     backfill=backfill,
+                    upgrade=upgrade,
                     cwd=cwd,
                     limit=max_claims - len(claimed),
                     seen=seen,
@@ -85,7 +88,13 @@ class Extraction:
         return claimed
 
     def count_left(
-        self, *, current_thread_id: str | None, memories: Memories, backfill: bool = False, cwd: str | None = None
+        self,
+        *,
+        current_thread_id: str | None,
+        memories: Memories,
+        backfill: bool = False,
+        upgrade: bool = False,
+        cwd: str | None = None,
     ) -> ThreadsLeft:
         """Why threads are left that `claim`, asked the same, does not claim."""
         with self._database.read() as db:
@@ -94,6 +103,7 @@ class Extraction:
                 current_thread_id=current_thread_id,
                 memories=memories,
                 backfill=backfill,
+                upgrade=upgrade,
                 cwd=cwd,
                 now_ms=self._clock.now_ms(),
             )

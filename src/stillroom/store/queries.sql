@@ -404,6 +404,7 @@ WHERE thread.is_eligible = 1 AND thread.updated_at_ms BETWEEN :oldest_ms AND :ne
     AND thread.thread_id IS NOT :current_thread_id
     AND (:cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/')
     AND (thread.updated_at_ms, thread.thread_id) >= (:oldest_ms, :edge_thread_id)
+    AND (job.reopened = 1 OR thread.updated_at_ms >= :oldest_new_ms)
     AND (job.reopened = 1 OR coalesce(job.last_success_watermark, -1) < thread.updated_at_ms / 1000)
     AND (job.reopened = 1 OR coalesce(output.source_updated_at, -1) < thread.updated_at_ms / 1000)
 ORDER BY thread.updated_at_ms DESC, thread.thread_id DESC;
@@ -423,6 +424,7 @@ SELECT
         WHEN thread.thread_id IS :current_thread_id THEN 'current'
         WHEN thread.updated_at_ms > :newest_ms THEN 'not_idle'
         WHEN thread.updated_at_ms < :oldest_ms THEN 'too_old'
+        WHEN thread.updated_at_ms < :oldest_new_ms AND coalesce(job.reopened, 0) = 0 THEN 'too_old'
         WHEN job.status = 'running' AND job.lease_until > :now
             AND job.lease_until - :now <= 2 * (job.lease_until - job.leased_at) THEN 'running'
         WHEN coalesce(job.input_watermark, -1) < thread.updated_at_ms / 1000 THEN 'waiting'

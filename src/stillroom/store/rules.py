@@ -54,6 +54,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     current_thread_id: str | None = None
     cwd: str | None = None
     backfill: bool = False
+    #: Whoever was reopened is taken, however old, as in a backfill.
+    upgrade: bool = False
     #: Takes the place of `max_rollouts_per_startup`.
     max_threads: int | None = None
     #: When a person paused all passes, as it was written down; None: they are not.
@@ -68,7 +70,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """Threads that the pass may take; None: all."""
         if self.max_threads is not None:
             return self.max_threads
-        return None if self.backfill else self.memories.max_rollouts_per_startup
+        return None if self.backfill or self.upgrade else self.memories.max_rollouts_per_startup
 
 
 class Output(NamedTuple):
@@ -302,7 +304,7 @@ def oldest_ms(question: Question) -> float:
 def room_in_scan(question: Question) -> float:
     """So many threads the scan looks at."""
     limit = question.stage.thread_scan_limit
-    return math.inf if question.backfill and limit > 0 else limit
+    return math.inf if (question.backfill or question.upgrade) and limit > 0 else limit
 
 
 def room_in_claim(question: Question, running: int) -> float:
@@ -397,7 +399,8 @@ def _tell_idle(facts: Facts, question: Question) -> tuple[Values, int | None]:
 
 
 def _age(facts: Facts, question: Question) -> Verdict:
-    return "passes" if facts.updated_at_ms >= oldest_ms(question) else "refuses"
+    reopened = question.upgrade and facts.job is not None and facts.job.reopened
+    return "passes" if reopened or facts.updated_at_ms >= oldest_ms(question) else "refuses"
 
 
 def _scan_limit(facts: Facts, question: Question) -> Verdict:
