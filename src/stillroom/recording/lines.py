@@ -11,6 +11,7 @@ import msgspec
 
 from stillroom.config import READING, StageOne
 from stillroom.rollouts.fragments import without_images
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.meta import Git
 from stillroom.rollouts.squeeze import Squeezer
 from stillroom.spending import Usage
@@ -113,7 +114,7 @@ def _stub(raw: bytes) -> bytes:
     text = _TOO_LONG % len(raw)
     try:
         item = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         item = {}
     kept = {name: item[name] for name in ("type", "role", "call_id", "name") if name in item and len(item[name]) < 1000}
     return msgspec.json.encode({**kept, "content": [{"type": "input_text", "text": text}], "output": text})

@@ -17,8 +17,6 @@ import uuid
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import msgspec
-
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import RedactionStyle, default_home
 from stillroom.recording.lines import encoded, item_payload, line, meta_payload, usage_payload, whole_text
@@ -28,7 +26,7 @@ from stillroom.rollouts.agents import made
 from stillroom.rollouts.item import Item
 from stillroom.rollouts.meta import Git
 from stillroom.rollouts.redact import redact as redact_text
-from stillroom.rollouts.speech import Message, speeches
+from stillroom.rollouts.speech import said_in
 from stillroom.spending import Usage
 
 Source = Literal["cli", "vscode", "exec"]
@@ -134,8 +132,9 @@ class Recorder:
 
     def record(self, item: Item) -> None:
         """What a reader of another agent's sessions made of a record."""
-        if self._parent and item.role == "user":
-            for _, text in speeches(msgspec.json.decode(item.raw, type=Message)):
+        said = said_in(item) if self._parent and item.role == "user" else None
+        if said is not None:
+            for _, text in said:
                 self.user(text)
         else:
             self._write("response_item", item_payload(item.raw, redact=self._redact))

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from stillroom.rollouts.item import MESSAGES, Item
-from stillroom.rollouts.speech import Message, speeches
+from stillroom.rollouts.item import UNREADABLE, Item
+from stillroom.rollouts.speech import said_in
 
 DIGEST_BYTES = 8
 
@@ -16,19 +16,17 @@ class _Called(msgspec.Struct):
     call_id: str | None = None
 
 
-_message = msgspec.json.Decoder(Message)
 _called = msgspec.json.Decoder(_Called)
 
 
 def told_by(item: Item) -> tuple[str | bytes, ...]:
     """Who says what, or which call is made or answered: the same item may be written with other fields."""
+    if (said := said_in(item)) is not None:
+        return (item.type, item.role or "", *(word for speech in said for word in speech))
     try:
-        if item.type in MESSAGES:
-            said = speeches(_message.decode(item.raw))
-            return (item.type, item.role or "", *(word for speech in said for word in speech))
         if call_id := _called.decode(item.raw).call_id:
             return ("output" if item.type.endswith("_output") else "call", call_id)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         pass
     return (item.raw,)
 

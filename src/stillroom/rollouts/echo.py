@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from stillroom.rollouts.item import MESSAGES, Item
+from stillroom.rollouts.item import MESSAGES, UNREADABLE, Item
 from stillroom.rollouts.rare import holder
 from stillroom.rollouts.told import Told, texts_of
 
@@ -37,7 +37,6 @@ _CITATION = re.compile(r"<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DO
 _holds_name = holder(b"tillroom", by=b"llroom")
 _holds_folder = holder(b"memories")
 _holds_citation = holder(b"oai-mem-citation", by=b"-mem-citation")
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Head(msgspec.Struct):
@@ -76,7 +75,7 @@ class Echo:
                 continue
             try:
                 several = [bytes(raw) for raw in _items.decode(b"[" + text + b"]")]
-            except _UNREADABLE:
+            except UNREADABLE:
                 yield text
                 continue
             kept = [raw for each in several if (raw := self._kept(each)) is not None]
@@ -106,7 +105,7 @@ class Echo:
                 return self._of_output(head, raw)
             if head.role == "assistant" or head.type == "agent_message":
                 return self._rewritten(raw, head, self._said)
-        except _UNREADABLE:
+        except UNREADABLE:
             pass
         return raw
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from stillroom.rollouts.calls import Call, Output, read_call, read_output
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import UNREADABLE, Item
 from stillroom.rollouts.patches import BEGIN, Edit, parse_patch
 from stillroom.rollouts.speech import Message, Speaker, speeches
 
@@ -76,7 +76,7 @@ def read_events(
     for item in items:
         try:
             reader.read(item)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             continue
     return reader.events()
 

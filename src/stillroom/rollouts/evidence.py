@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import UNREADABLE, Item
 from stillroom.rollouts.rendered import Rendered
 from stillroom.rollouts.speech import Message, speeches
 from stillroom.rollouts.truncate import BYTES_PER_TOKEN, ceil_boundary, floor_boundary, marker
@@ -165,7 +165,6 @@ class _Output(msgspec.Struct):
 _call = msgspec.json.Decoder(_Call)
 _output = msgspec.json.Decoder(_Output)
 _message = msgspec.json.Decoder(Message)
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def _rows(items: Iterable[Item], redact: Callable[[str], str], reading: Reading) -> Iterator[tuple[Row, int, bool]]:
@@ -195,7 +194,7 @@ def _classify(item: Item, questions: dict[str, str]) -> tuple[Tier, bytes]:
             question = questions.pop(output.call_id, None)
             if question is not None and _answers(bytes(output.output)):
                 return Tier.HUMAN, b"Assistant question: " + question.encode() + b"\nHuman reply: " + item.raw
-    except _UNREADABLE:
+    except UNREADABLE:
         return Tier.TOOL, item.raw
     return Tier.TOOL, item.raw
 
@@ -217,7 +216,7 @@ def _answers(raw: bytes) -> bool:
         decoded = msgspec.json.decode(raw)
         if isinstance(decoded, str):
             decoded = msgspec.json.decode(decoded)
-    except _UNREADABLE:
+    except UNREADABLE:
         return False
     return isinstance(decoded, dict) and _has_words(decoded.get("answers"))
 

@@ -9,17 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 
-import msgspec
-
-from stillroom.rollouts.item import MESSAGES, Item
-from stillroom.rollouts.speech import Message, speeches
+from stillroom.rollouts.item import Item
+from stillroom.rollouts.speech import said_in
 
 #: Of both messages together: shorter ones ("go on", "Done.") are said in many sessions.
 _LEAST_CHARS = 60
 _DIGEST_BYTES = 16
 #: Held until the next message tells whether a fork took them over; a turn beyond this is passed on.
 _MAX_HELD_BYTES = 8 * 1024 * 1024
-_message = msgspec.json.Decoder(Message)
 
 
 def exchanges(items: Iterable[Item], *, limit: int) -> list[bytes]:
@@ -67,12 +64,7 @@ def without_exchanges(items: Iterable[Item], is_known: Callable[[bytes], bool]) 
 
 def _said(item: Item) -> str | None:
     """What a person or an agent says in it; None for everything else."""
-    if item.type not in MESSAGES:
-        return None
-    try:
-        said = speeches(_message.decode(item.raw))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+    said = said_in(item) or ()
     text = "\n".join(" ".join(text.split()) for who, text in said if who != "harness")
     return f"{item.role}\0{text}" if text else None
 

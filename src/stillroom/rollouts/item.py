@@ -7,6 +7,9 @@ import msgspec
 MESSAGES = frozenset({"message", "agent_message"})
 """Types of items in which somebody says something."""
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises of a text that is no JSON, or not the JSON that was looked for."""
+
 
 class Item(msgspec.Struct, frozen=True, gc=False):
     """A `ResponseItem` as the agent stored it; `raw` is valid JSON in valid UTF-8."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from stillroom.rollouts.item import Item
-from stillroom.rollouts.speech import Message, speeches
+from stillroom.rollouts.speech import said_in
 
 Provenance = Literal["user", "assistant", "agent", "harness", "tool"]
 """Typed by a person, written by the assistant (words and calls), said by another agent, put in by the client, printed
 by a tool."""
-
-_message = msgspec.json.Decoder(Message)
 
 
 def provenance_of(item: Item) -> Provenance:
@@ -29,8 +25,6 @@ def provenance_of(item: Item) -> Provenance:
 
 
 def _of_message(item: Item) -> Provenance:
-    try:
-        speakers = {who for who, _ in speeches(_message.decode(item.raw))}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "harness"  # nobody's word, as far as anybody can tell
+    # One that can't be read is nobody's word, as far as anybody can tell.
+    speakers = {who for who, _ in said_in(item) or ()}
     return "user" if "user" in speakers else "agent" if "agent" in speakers else "harness"

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import MESSAGES, UNREADABLE, Item
 
 Speaker = Literal["user", "assistant", "agent", "harness"]
 """`agent`: another agent's message; `harness`: text that the client put in a user message."""
@@ -67,6 +67,16 @@ def speeches(message: Message) -> list[tuple[Speaker, str]]:
     return said
 
 
+def said_in(item: Item) -> list[tuple[Speaker, str]] | None:
+    """What is said in an item; None for one that is no message, or that can't be read."""
+    if item.type not in MESSAGES:
+        return None
+    try:
+        return speeches(_message.decode(item.raw))
+    except UNREADABLE:
+        return None
+
+
 def first_words(item: Item, *, max_chars: int, of_agents: bool = False) -> str:
     """The preview that a user's message gives a thread, or, `of_agents`, another agent's too; "" for any other item."""
     if of_agents and item.type == "agent_message":
@@ -75,11 +85,7 @@ def first_words(item: Item, *, max_chars: int, of_agents: bool = False) -> str:
         wanted = "user"
     else:
         return ""
-    try:
-        said = speeches(_message.decode(item.raw))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""
-    texts = (text for who, text in said if of_agents or who == wanted)
+    texts = (text for who, text in said_in(item) or () if of_agents or who == wanted)
     return next((words for text in texts if (words := preview_text(text, max_chars=max_chars))), "")
 
 

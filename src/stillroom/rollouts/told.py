@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from stillroom.rollouts.fragments import MEMORY_TAG, holds_memory_tag
+from stillroom.rollouts.item import UNREADABLE
 
 #: Of one session; what it is told at its start has a few hundred lines, and what it reads rarely more.
 _MAX_LINES = 4000
@@ -52,7 +53,7 @@ class Told:
             return
         try:
             value = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return
         for text in texts_of(value):
             for block in _BLOCK.findall(text):
@@ -106,7 +107,7 @@ def _texts_in(text: str) -> Iterator[str]:
         try:
             yield from texts_of(msgspec.json.decode(text))
             return
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             pass
     yield text
 

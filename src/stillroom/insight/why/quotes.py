@@ -12,10 +12,10 @@ from stillroom.errors import RolloutError
 from stillroom.insight.why.claims import Claim, folded, least_share, share, telling
 from stillroom.insight.why.quote import Quote, Reach
 from stillroom.rollouts.calls import Call, Output, read_call, read_output
-from stillroom.rollouts.item import MESSAGES, Item
+from stillroom.rollouts.item import UNREADABLE, Item
 from stillroom.rollouts.provenance import Provenance, provenance_of
 from stillroom.rollouts.readers import open_thread
-from stillroom.rollouts.speech import Message, speeches
+from stillroom.rollouts.speech import said_in
 from stillroom.thread import Thread
 
 #: A piece of an item with less of the claim's words does not say it.
@@ -32,7 +32,6 @@ _MOST_NEEDLES = 16
 _MAX_MEMORY_BYTES = 32 * 1024 * 1024
 _WEIGHT: dict[Provenance, float] = {"user": 0.4, "assistant": 0.2, "agent": 0.1, "tool": 0.1, "harness": 0.0}
 
-_message = msgspec.json.Decoder(Message)
 _call = msgspec.json.Decoder(Call)
 _output = msgspec.json.Decoder(Output)
 
@@ -102,7 +101,7 @@ class Search:
         """The piece of the item that says most of it, if it says enough."""
         try:
             text = _text_of(item)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return None
         if not self._may_say(text):
             return None
@@ -144,9 +143,8 @@ def _spellings(word: str) -> Iterator[bytes]:
 
 def _text_of(item: Item) -> str:
     """What a person would read of it."""
-    if item.type in MESSAGES:
-        message = _message.decode(item.raw)
-        return "\n".join(text for _, text in speeches(message))
+    if (said := said_in(item)) is not None:
+        return "\n".join(text for _, text in said)
     if item.type.endswith("_output"):
         return read_output(_output.decode(item.raw)).text
     asked = read_call(_call.decode(item.raw))

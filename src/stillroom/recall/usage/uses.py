@@ -15,9 +15,9 @@ from stillroom.config import StageOne
 from stillroom.recall.usage.citations import MemoryCitation, parse_memory_citation
 from stillroom.recall.usage.usage_kinds import UsageKind, memories_usage_kinds_from_command, usage_kind_of_path
 from stillroom.rollouts.calls import Asked, Call, Output, read_call, read_output
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import UNREADABLE, Item
 from stillroom.rollouts.readers import open_thread
-from stillroom.rollouts.speech import Message, speeches
+from stillroom.rollouts.speech import said_in
 from stillroom.thread import Thread
 
 _BLOCK = b"oai-mem-citation"
@@ -26,7 +26,6 @@ _NAMES = (b"MEMORY.md", b"memory_summary.md", b"raw_memories.md", b"rollout_summ
 #: Calls whose output may still come; a client has a handful at a time.
 _PENDING_CALLS = 100
 
-_message = msgspec.json.Decoder(Message)
 #: Tools beside the shell that read files, by the names that the agents give them, and the argument that says where.
 _FILE_TOOLS = {
     "Read": ("file_path", "path"),
@@ -111,7 +110,7 @@ def read_uses(thread: Thread, folder: Folder, *, stage: StageOne, now: int, quic
         for item in items.only(search.wants):
             try:
                 search.read(item)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except UNREADABLE:
                 continue
         if items.stats.copied_from != thread.thread_id:
             search.uses.origin = items.stats.copied_from
@@ -145,7 +144,7 @@ class _Search:
             self._asked(item)
 
     def _said(self, item: Item) -> None:
-        text = "\n".join(text for _, text in speeches(_message.decode(item.raw)))
+        text = "\n".join(text for _, text in said_in(item) or ())
         citation = parse_memory_citation(text)
         if citation is not None:
             message, handed = _digests(citation)

@@ -9,7 +9,7 @@ import msgspec
 
 from stillroom.recording.lines import encoded, line, meta_payload
 from stillroom.recording.names import file_id
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import UNREADABLE, Item
 from stillroom.rollouts.meta import Git
 from stillroom.thread import Thread
 
@@ -63,6 +63,6 @@ def _strict(item: Item) -> bytes:
 def _object(raw: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return {}
     return value if isinstance(value, dict) else {}

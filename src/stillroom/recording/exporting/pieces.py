@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 from stillroom.rollouts.calls import Call, Output, read_call, read_output
-from stillroom.rollouts.item import Item
+from stillroom.rollouts.item import UNREADABLE, Item
 from stillroom.rollouts.speech import Message, Speaker, speeches
 
 _message = msgspec.json.Decoder(Message)
 _call = msgspec.json.Decoder(Call)
 _output = msgspec.json.Decoder(Output)
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +39,7 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
         """The arguments under their names; text that is no object stands under `input`."""
         try:
             value = msgspec.json.decode(self.arguments or "{}")
-        except _UNREADABLE:
+        except UNREADABLE:
             value = self.arguments
         return value if isinstance(value, dict) else {"input": value}
 
@@ -68,7 +67,7 @@ def pieces(items: Iterable[Item], *, redact: Callable[[str], str], max_chars: in
         raw = redact(item.raw.decode("utf-8", "replace")).encode()
         try:
             yield from (piece if max_chars is None else _cut(piece, max_chars) for piece in _read(item, raw))
-        except _UNREADABLE:
+        except UNREADABLE:
             continue
 
 

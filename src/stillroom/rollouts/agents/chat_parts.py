@@ -13,7 +13,6 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.decoder import LineDecoder, text_of, time_of
 from stillroom.rollouts.agents.made import (
-    UNREADABLE,
     Made,
     add_patch,
     function_call,
@@ -28,6 +27,7 @@ from stillroom.rollouts.agents.made import (
 from stillroom.rollouts.agents.scaffolding import typed
 from stillroom.rollouts.calls import Call
 from stillroom.rollouts.calls import read_call as read_asked
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.stats import ReadStats
 
 Role = Literal["user", "assistant", "system", "tool", "call"]

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.made import UNREADABLE as UNREADABLE
 from stillroom.rollouts.agents.made import Made
 from stillroom.rollouts.fragments import clean, is_marked
 from stillroom.rollouts.item import MESSAGES, Item
+from stillroom.rollouts.item import UNREADABLE as UNREADABLE
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.timestamps import parse_timestamp
 

@@ -18,7 +18,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.chunks import open_chunks
-from stillroom.rollouts.agents.made import UNREADABLE
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import BOM, open_stored, read_lines
 from stillroom.rollouts.stats import ReadStats
 

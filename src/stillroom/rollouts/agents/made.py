@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from stillroom.rollouts.item import UNREADABLE
+
 _SUPERSEDED = (
     '<superseded_message reason="the user went back and wrote another message in its place;'
     ' what follows, up to their next message, was left behind">\n%s\n</superseded_message>'
@@ -17,8 +19,6 @@ ABORTED = "<turn_aborted>\nThe user stopped the assistant here.\n</turn_aborted>
 _LIKE_A_HEADER = ("Exit code:", "Process exited with", "Process running with")
 _HEADER_CHARS = 2000
 _encode = msgspec.json.Encoder().encode
-#: What a text that is no JSON, or not the JSON that was looked for, raises.
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 # One is made of each item of a session: a named tuple takes five times as long.

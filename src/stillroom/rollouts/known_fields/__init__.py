@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.redact import redact
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import Decoder, ItemStream
@@ -40,7 +41,6 @@ _NAME = re.compile(r"[A-Za-z_$@][\w$@:./-]{0,47}", re.ASCII)
 _NO_NAME = "?"
 #: A rollout of Stillroom's own is one of Codex's.
 _SAME = {"stillroom": "codex"}
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -79,7 +79,7 @@ def unknown_fields(line: bytes, known: Known) -> list[str]:
     """The fields of a record that are not known, each as `LEVEL.FIELD`. Nothing that a line holds raises."""
     try:
         return _unknown(_fields(line), "", known)
-    except _UNREADABLE:
+    except UNREADABLE:
         return []
 
 
@@ -120,7 +120,7 @@ class FieldWatch:
                 self._shapes[shape] = looks + 1
                 for name in _unknown(fields, "", self._known):
                     self._stats.count_unknown_field(name)
-        except _UNREADABLE:
+        except UNREADABLE:
             return
 
 

@@ -24,10 +24,10 @@ from stillroom.rollouts.agents.atif.records import Records
 from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.ends import Asked, asked_of, read_description
-from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.scan import File, scan_stores
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Broken, Discovery, Found
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream

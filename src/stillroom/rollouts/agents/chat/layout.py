@@ -14,7 +14,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.chat_parts import is_message
-from stillroom.rollouts.agents.made import UNREADABLE
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import BOM, open_stored
 
 #: Names of the list of messages.

@@ -26,10 +26,10 @@ from stillroom.rollouts.agents.chat_parts import ChatDecoder, when
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.ends import preview_of
-from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.scan import File, scan_stores
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import preview_text
 from stillroom.rollouts.stats import ReadStats

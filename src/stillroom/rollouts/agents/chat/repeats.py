@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from stillroom.rollouts.agents.documents import Path
-from stillroom.rollouts.agents.made import UNREADABLE
+from stillroom.rollouts.item import UNREADABLE
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _messages = msgspec.json.Decoder(list[msgspec.Raw])

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from stillroom.rollouts.item import UNREADABLE
+
 # The client's bookkeeping: nothing in it was said or done. The requests among it repeat the whole session.
 _BOOKKEEPING_NAMES = """
     agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape atis-latch
@@ -115,7 +117,7 @@ def parse_record(line: bytes) -> Record | None:
     """The line, read; None if it is none. Raises nothing."""
     try:
         return _record.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         repaired = _repaired(line)
     try:
         return _record.decode(repaired) if repaired is not None else None

@@ -10,6 +10,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.ends import read_tail as read_last_lines
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.timestamps import parse_timestamp
 
 # How the client names the ways to start it. A way that is not here is taken as it is, and nobody's memory is fed by it.
@@ -65,7 +66,7 @@ class Traits:
         """Take in a line; one that can't be read tells nothing."""
         try:
             told = _line.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return
         if not isinstance(told.type, str):
             return

@@ -12,7 +12,8 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.chat_parts import ChatDecoder, Message, role_of
 from stillroom.rollouts.agents.decoder import text_of
-from stillroom.rollouts.agents.made import UNREADABLE, Made, said_by_agent
+from stillroom.rollouts.agents.made import Made, said_by_agent
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.stats import ReadStats
 
 #: Who typed a message that is the user's: a person who watched the evaluation.

@@ -17,7 +17,7 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.inspect_ai import archive
-from stillroom.rollouts.agents.made import UNREADABLE
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import open_stored
 
 _INSIDE = re.compile(r"(.+\.(?:eval|json))#([\w.%~-]{1,300})", re.ASCII)

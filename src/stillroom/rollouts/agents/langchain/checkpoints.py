@@ -19,9 +19,9 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.chunks import enclosed
 from stillroom.rollouts.agents.langchain.msgpack import MalformedError, Walker
-from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.rows import Row
 from stillroom.rollouts.agents.sqlite import as_os_error, columns, opened
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp
 

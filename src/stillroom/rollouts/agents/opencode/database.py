@@ -22,6 +22,7 @@ from stillroom.rollouts.agents.opencode.session import (
     message_of,
 )
 from stillroom.rollouts.agents.sqlite import as_os_error, columns, opened, pieces
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.thread import FileStamp
 
 _SESSION = {
@@ -129,7 +130,7 @@ def _v1(db: sqlite3.Connection, session: Session, size: int) -> Generator[bytes,
     for rowid, message_id in db.execute(_MESSAGES, (session.id,)):
         try:
             stored = _stored.decode(next(pieces(db, "message", "data", rowid, _MAX_MESSAGE_BYTES), b""))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             stored = Stored()  # whoever spoke: its parts are counted, and nothing is made of them
         name = _text(message_id) or ""
         message = message_of(stored, session, message_id=name, origin=origin)

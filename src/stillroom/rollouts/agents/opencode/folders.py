@@ -11,6 +11,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.chunks import enclosed
 from stillroom.rollouts.agents.opencode.session import Session, Stored, message_of
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import open_stored
 from stillroom.thread import FileStamp
 
@@ -32,7 +33,7 @@ def read_session(path: Path) -> Session:
     """Raises `OSError` or `RolloutError`."""
     try:
         return _session.decode(_read(path))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise RolloutError(f"`{path}` can't be used: it holds no session") from error
 
 

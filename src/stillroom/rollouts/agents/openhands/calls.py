@@ -8,7 +8,6 @@ import msgspec
 
 from stillroom.rollouts.agents.decoder import number_of, text_of
 from stillroom.rollouts.agents.made import (
-    UNREADABLE,
     Made,
     add_patch,
     function_call,
@@ -17,6 +16,7 @@ from stillroom.rollouts.agents.made import (
     update_patch,
     web_call,
 )
+from stillroom.rollouts.item import UNREADABLE
 
 # Other tools call what they are asked to do a command, too.
 _SHELLS = frozenset({"TerminalAction", "ExecuteBashAction"})

@@ -13,8 +13,8 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.documents import fields
 from stillroom.rollouts.agents.ends import read_small
-from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.tree import Tree
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.timestamps import parse_local_time
 

@@ -20,11 +20,11 @@ from stillroom.rollouts.agents import documents
 from stillroom.rollouts.agents.chunks import open_chunks
 from stillroom.rollouts.agents.ends import read_small
 from stillroom.rollouts.agents.lists import document
-from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.otel.records import Records
 from stillroom.rollouts.agents.otel.spans import INPUTS, Span, messages_of, spans_of, weight
 from stillroom.rollouts.agents.otel.texts import attribute as text_of_attribute
 from stillroom.rollouts.batches import read_batches
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import BOM, open_stored
 from stillroom.rollouts.speech import first_words
 from stillroom.rollouts.stats import ReadStats

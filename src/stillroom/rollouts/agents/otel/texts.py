@@ -12,7 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.agents.made import UNREADABLE
+from stillroom.rollouts.item import UNREADABLE
 
 # Whole characters and escapes; a pair of surrogates stays together. A repetition costs memory until the match is made.
 _WHOLE = re.compile(

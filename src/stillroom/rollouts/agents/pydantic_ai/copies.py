@@ -10,8 +10,8 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.ends import read_small
 from stillroom.rollouts.agents.lists import list_files, raw_lines
-from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.pydantic_ai.records import messages_of
+from stillroom.rollouts.item import UNREADABLE
 
 # Quotes inside of strings are escaped: nothing that was said can pose as this key.
 _CONVERSATION = re.compile(rb'"conversation_id":\s*"([^"\\]{1,200})"')

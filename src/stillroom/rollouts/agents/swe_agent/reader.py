@@ -18,11 +18,11 @@ from stillroom.rollouts.agents.chat_parts import when
 from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.ends import asked_of
-from stillroom.rollouts.agents.made import UNREADABLE
 from stillroom.rollouts.agents.scan import File, scan
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.agents.swe_agent.records import Records
 from stillroom.rollouts.found import Discovery, Found
+from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream
