@@ -31,6 +31,10 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spaced: bool
     stopwords: frozenset[str]
     cues: dict[str, tuple[str, ...]]
+    #: Regular expressions for the words of numbers, each with its value. "One" is none: it is an article in most.
+    numbers: dict[str, float] = {}
+    #: Characters that are written in two ways, and the way in which this table writes them.
+    variants: tuple[str, str] = ("", "")
 
 
 @cache
@@ -54,12 +58,24 @@ def stopwords(script: Script) -> frozenset[str]:
 
 
 @cache
+def _variants(language: str) -> dict[int, int]:
+    written, own = table(language).variants
+    return dict(zip(map(ord, written), map(ord, own), strict=True))
+
+
+def levelled(text: str, language: str) -> str:
+    """`text` with every character as the table of `language` writes it; as long as it was."""
+    variants = _variants(language)
+    return text.translate(variants) if variants else text
+
+
+@cache
 def _pattern(language: str, kind: str) -> re.Pattern[str] | None:
     spoken = table(language)
     entries = spoken.cues.get(kind, ())
     if not entries:
         return None
-    joined = "|".join(_typed(entry, spoken.spaced) for entry in entries)
+    joined = "|".join(_typed(levelled(entry, language), spoken.spaced) for entry in entries)
     # An entry that begins or ends with a mark (", not …") has its border in itself.
     bounded = rf"(?:(?<![\w-])|(?=[^\w-]))(?:{joined})(?![\w-])" if spoken.spaced else f"(?:{joined})"
     return re.compile(bounded, re.IGNORECASE)
@@ -87,7 +103,11 @@ def _opening(language: str, kind: str) -> re.Pattern[str] | None:
 @lru_cache(maxsize=_REMEMBERED)
 def has(kind: str, text: str, spoken: tuple[str, ...]) -> bool:
     """Whether `text` holds a cue of this kind in one of the languages."""
-    return any(p is not None and p.search(text) is not None for p in (_pattern(code, kind) for code in spoken))
+    return any(
+        pattern.search(levelled(text, code)) is not None
+        for code in spoken
+        if (pattern := _pattern(code, kind)) is not None
+    )
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -96,7 +116,7 @@ def opens(kind: str, text: str, spoken: tuple[str, ...]) -> int:
     ends = [0]
     for code in spoken:
         pattern = _opening(code, kind)
-        match = pattern.match(text) if pattern is not None else None
+        match = pattern.match(levelled(text, code)) if pattern is not None else None
         if match:
             ends.append(match.end())
     return max(ends)
@@ -106,7 +126,7 @@ def begins(kind: str, text: str, spoken: tuple[str, ...], *, within: int = 24) -
     """Whether a cue of this kind begins within the first characters of `text`."""
     for code in spoken:
         pattern = _pattern(code, kind)
-        match = pattern.search(text) if pattern is not None else None
+        match = pattern.search(levelled(text, code)) if pattern is not None else None
         if match and match.start() <= within:
             return True
     return False
@@ -114,8 +134,8 @@ def begins(kind: str, text: str, spoken: tuple[str, ...], *, within: int = 24) -
 
 def count(kind: str, text: str, spoken: tuple[str, ...]) -> int:
     """How many cues of this kind `text` holds."""
-    patterns = (_pattern(code, kind) for code in spoken)
-    return sum(len(p.findall(text)) for p in patterns if p is not None)
+    patterns = ((code, _pattern(code, kind)) for code in spoken)
+    return sum(len(p.findall(levelled(text, code))) for code, p in patterns if p is not None)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -124,7 +144,7 @@ def without(kind: str, text: str, spoken: tuple[str, ...]) -> str:
     for code in spoken:
         pattern = _pattern(code, kind)
         if pattern is not None:
-            text = pattern.sub(" ", text)
+            text = pattern.sub(" ", levelled(text, code))
     return text
 
 
@@ -132,9 +152,16 @@ def parts(kind: str, text: str, spoken: tuple[str, ...]) -> list[str]:
     """`text` cut at its cues of this kind, in the first of the languages that has any there."""
     for code in spoken:
         pattern = _pattern(code, kind)
-        if pattern is not None and len(found := pattern.split(text)) > 1:
+        if pattern is not None and len(found := _split(pattern, text, code)) > 1:
             return found
     return [text]
+
+
+def _split(pattern: re.Pattern[str], text: str, language: str) -> list[str]:
+    """`text`, in its own characters, cut where the pattern is met."""
+    spans = [match.span() for match in pattern.finditer(levelled(text, language))]
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def without_opener(text: str, spoken: tuple[str, ...]) -> str:

@@ -25,17 +25,26 @@ _COPIED_BACK = late(r"(?:mv|cp)\s+(?:-\S+\s+)*(\S+?)(?:\.(?:bak|orig|old|save|ba
 """Puts back what a file had been before."""
 _BACK = late(r"^(?:HEAD|@)(?:~(\d*)|(\^*))$")
 """A commit named by how far it lies behind the newest."""
+_DIFF_CHARS = 20_000
+"""Of one edit that are looked at: what a person decides on stands in a few lines."""
 
 
 def lines_of(edit: Edit) -> tuple[set[Line], set[Line]]:
-    """The lines that an edit added, and those that it removed."""
-    added: set[Line] = set()
-    removed: set[Line] = set()
-    for line in edit.diff[:20_000].splitlines():
-        text = line[1:].strip()
-        if text and line[0] in "+-" and not line.startswith(("+++", "---")):
-            (added if line[0] == "+" else removed).add((edit.path, text))
+    """The lines that an edit added and did not only move, and those that it removed."""
+    added, removed = ({(edit.path, text) for text in texts} for texts in changed(edit))
     return added - removed, removed - added
+
+
+def changed(edit: Edit) -> tuple[list[str], list[str]]:
+    """The text of every line that an edit added, and of every one that it removed, in order."""
+    added: list[str] = []
+    removed: list[str] = []
+    for line in edit.diff[:_DIFF_CHARS].splitlines():
+        text = line[1:].strip()
+        # A line of CSS may begin with two of its own: only a header has a space behind them.
+        if text and line[0] in "+-" and not line.startswith(("+++ ", "--- ")):
+            (added if line[0] == "+" else removed).append(text)
+    return added, removed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from stillroom.offline import cues
 from stillroom.offline.session import kinds, overwritten, unmeant
+from stillroom.offline.session.checkout import changed
 from stillroom.offline.session.overwritten import Overwritten
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import Wish
@@ -66,9 +67,9 @@ def _line(turn: Turn, chosen: frozenset[str], quoted: Sequence[str]) -> str:
         if run.ok is False:
             continue
         for edit in run.edits:
-            for line in edit.diff[:20_000].splitlines():
-                if line[:1] != "+" or gives_secret(line):
+            for line in changed(edit)[0]:
+                if gives_secret(line):
                     continue
-                if chosen & words.pieces(line[1:]) or any(text in line for text in quoted):
-                    return f"now `{words.shorten(line[1:].strip().replace('`', ''), 100)}` in `{edit.path}`"
+                if chosen & words.pieces(line) or any(text in line for text in quoted):
+                    return f"now `{words.shorten(line.replace('`', ''), 100)}` in `{edit.path}`"
     return ""

@@ -9,18 +9,22 @@ from functools import lru_cache
 
 from stillroom.offline import cues
 from stillroom.offline.session import kinds
+from stillroom.offline.session.checkout import changed
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish
 from stillroom.offline.sizes import QUOTE_CHARS
-from stillroom.offline.text import words
+from stillroom.offline.text import figures, words
 from stillroom.offline.text.secrets import gives_secret
 from stillroom.pattern import late
 from stillroom.rollouts.events import Edit
 
 _KEY = late(r"^(.{0,80}?[^\W\d].{0,60}?)\s*(?::?=(?!=)|:(?!:)|=>)\s*\S")
 _NUMBER = late(r"(?<![A-Za-z]-)(?<![A-Za-z0-9_.])\d+(?:[._]\d+)*")
+_HOUR = late(r"\s?(?:[ap]\.?m\b|o'clock|uhr|点|點|時|시|часов|вечера|heures|horas|h\b)", re.IGNORECASE)
+"""Follows a number that is an hour of the day: nine may be 21 in the file."""
 _UNITS = (1, 60, 3600, 86_400, 24, 1000, 60_000, 1024, 1 << 20, 0.01, 0.001)
 """A value may stand in the file in another unit than it was said in: minutes as seconds, per cent as a share."""
+_NOON = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ def apply(wishes: list[Wish], settings: Sequence[Setting], turns: Sequence[Turn]
     kept.sort(key=lambda wish: wish.turn)
     return [
         replace(wish, replaced=wish.replaced or heirs[wish.turn])
-        if wish.turn in heirs and kinds.numbers(wish.quote)
+        if wish.turn in heirs and (kinds.numbers(wish.quote) or tells(wish, given))
         else wish
         for wish in kept
     ]
@@ -154,8 +158,7 @@ def apply(wishes: list[Wish], settings: Sequence[Setting], turns: Sequence[Turn]
 
 def tells(wish: Wish, given: dict[int, list[Setting]]) -> bool:
     """Whether `wish` gave a value that a line holds: then the line says what it is the value of."""
-    numbers = kinds.numbers(wish.quote)
-    return any(setting.said in numbers for setting in given.get(wish.turn, ()))
+    return any(_names(wish.quote, setting.said) for setting in given.get(wish.turn, ()))
 
 
 def _living(wish: Wish, given: Mapping[int, Sequence[Setting]], turn: Turn) -> tuple[str, int | None]:
@@ -185,10 +188,13 @@ def _was_told(setting: Setting, given: Mapping[int, Sequence[Setting]]) -> bool:
 
 def _without_clauses(sentence: str, gone: Sequence[Setting], own: Sequence[Setting]) -> str:
     """`sentence` without the clauses that tell only of values that were written over."""
-    dead = {s.said for s in gone} - {s.said for s in own if s.heir is None}
+    alive = {s.said for s in own if s.heir is None}
+    dead = {s.said for s in gone} - alive
+    spelt = {said for said in dead | alive if not said[0].isdigit()}
     ends = [match.end() for match in kinds.CLAUSES.finditer(sentence)] + [len(sentence)]
     clauses = [sentence[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    kept = [c for c in clauses if not (numbers := kinds.numbers(c)) or not numbers <= dead]
+    told = [kinds.numbers(clause) | {said for said in spelt if said in clause} for clause in clauses]
+    kept = [clause for clause, numbers in zip(clauses, told, strict=True) if not numbers or not numbers <= dead]
     return "".join(kept).strip() if kept else sentence
 
 
@@ -197,7 +203,7 @@ def _tell(setting: Setting, kept: list[Wish], turn: Turn, given: Sequence[Settin
         return
     seen = f"now `{words.shorten(setting.line.replace('`', ''), 100)}` in `{setting.path}`"
     for index, wish in enumerate(kept):
-        if wish.turn == turn.number and setting.said in kinds.numbers(wish.quote):
+        if wish.turn == turn.number and _names(wish.quote, setting.said):
             key = words.content(re.sub(r"[_\W]+", " ", setting.key))
             if not wish.seen and wish.kind != "rule" and not key & words.content(wish.quote):
                 kept[index] = replace(wish, seen=seen)
@@ -220,20 +226,23 @@ def _given(turn: Turn) -> list[tuple[int, str, frozenset[float]]]:
     """Numbers of the user's message by sentence, each with the forms that it may take in a file; the last first."""
     found = []
     for index, sentence in enumerate(turn.sentences):
-        for match in _NUMBER.finditer(sentence):
-            value = _value(match[0])
-            found.append((index, match[0], frozenset(round(value * unit, 6) for unit in _UNITS)))
+        told = [(match.start(), match[0], _value(match[0])) for match in _NUMBER.finditer(sentence)]
+        for start, said, value in sorted([*told, *figures.spelt(sentence, turn.spoken)]):
+            forms = {round(value * unit, 6) for unit in _UNITS}
+            if value < _NOON and _HOUR.match(sentence, start + len(said)):
+                forms.add(value + _NOON)
+            found.append((index, said, frozenset(forms)))
     return found[::-1]
+
+
+def _names(text: str, said: str) -> bool:
+    """Whether `text` tells the number that was told as `said`, in digits or in words."""
+    return said in kinds.numbers(text) if said[0].isdigit() else said in text
 
 
 def _lines(edit: Edit) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Key and text of the lines that `edit` added, and of those that it removed."""
-    added: list[tuple[str, str]] = []
-    removed: list[tuple[str, str]] = []
-    for line in edit.diff[:20_000].splitlines():
-        text = line[1:].strip()
-        if text and line[0] in "+-" and not line.startswith(("+++", "---")):
-            (added if line[0] == "+" else removed).append((_key(text), text))
+    added, removed = ([(_key(text), text) for text in texts] for texts in changed(edit))
     return added, removed
 
 

@@ -125,9 +125,11 @@ def loosed(wish: Wish) -> Wish:
 
 def _was_set(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
     """Whether `wish` can give way to a value: a rule does where the user says the name that took its place."""
-    if wish.kind != "rule":
-        return wish.kind in _VALUED
+    if wish.kind in _VALUED:
+        return True
     names = {name for name in words.identifiers(wish.quote) if _stands_in(name, " ".join(over.lines))}
+    if wish.kind == "fact":
+        return bool(over.gone & words.pieces(" ".join(names)))
     return bool(names) and bool(over.come & words.pieces(later.text[:600]))
 
 

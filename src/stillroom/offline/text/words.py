@@ -17,7 +17,7 @@ _HIRAGANA = late(r"[\u3041-\u309f]+")
 _CODE = late(r"`([^`\n]{1,120})`")
 # Names that a machine would know: paths, options, dotted, snake or camel case, versions, numbers of two digits or more.
 _IDENTIFIER = late(
-    r"--?[A-Za-z][\w-]+(?:=\S+)?|[\w.@~-]*/[\w./@~-]+|[A-Za-z_]\w*(?:\.\w+)+|[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*"
+    r"#[0-9A-Fa-f]{3,8}\b|--?[A-Za-z][\w-]+(?:=\S+)?|[\w.@~-]*/[\w./@~-]+|[A-Za-z_]\w*(?:\.\w+)+|[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*"
     r"|[A-Z][A-Z0-9_]{2,}|[A-Za-z]+\d[\w.]*|\d+(?:[.:]\d+)+|\d{2,}|[a-z0-9]+(?:-[a-z0-9]+)+"
 )
 
