@@ -10,8 +10,8 @@ from stillroom.offline.text import words
 from stillroom.pattern import late
 
 _ASKING = (
-    *("吗", "怎么样", "如何", "好不好", "行不行", "对吧", "是不是"),
-    *("でしょうか", "ですか", "ますか", "나요", "인가요", "을까요", "할까요"),
+    *("吗", "怎么样", "如何", "好不好", "行不行", "对吧", "是不是", "来着"),
+    *("でしょうか", "ですか", "ますか", "っけ", "나요", "인가요", "을까요", "할까요", "더라"),
 )
 """Endings that ask, with or without a mark."""
 CLAUSES = late(r"(?<=[,;:，；、。])\s*")

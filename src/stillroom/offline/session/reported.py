@@ -82,8 +82,10 @@ def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Stateme
     """What the assistant found before it asked whether to go on."""
     asks = bool(referents.offers(turn) or referents.question(turn) or referents.lays_out(turn))
     if asks:
-        here = [s for s in here if s.step < here[-1].step]
-    explains = symptom or (not asks and any(s.causal or s.score >= _TELLING for s in here))
+        asked = next((i for i, s in enumerate(here) if s.step == here[-1].step and s.tone == "proposal"), len(here))
+        plain = [s for s in here[:asked] if s.tone == "plain" and (s.causal or s.step < here[-1].step)]
+        here = plain if any(s.causal for s in plain) else [s for s in here if s.step < here[-1].step]
+    explains = symptom or any(s.causal or (not asks and s.score >= _TELLING) for s in here)
     return here if turn.runs and explains else []
 
 

@@ -25,6 +25,8 @@ _HOUR = late(r"\s?(?:[ap]\.?m\b|o'clock|uhr|点|點|時|시|часов|вече�
 _UNITS = (1, 60, 3600, 86_400, 24, 1000, 60_000, 1024, 1 << 20, 0.01, 0.001)
 """A value may stand in the file in another unit than it was said in: minutes as seconds, per cent as a share."""
 _NOON = 12
+_SETTING_KINDS = ("decision", "mindchange", "preference", "request", "order", "approval")
+"""Cues of a sentence that sets something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,8 @@ def _tell(setting: Setting, kept: list[Wish], turn: Turn, given: Sequence[Settin
             if not wish.seen and wish.kind != "rule" and not key & words.content(wish.quote):
                 kept[index] = replace(wish, seen=seen)
             return
+    if not setting.said[0].isdigit() and not _is_on(setting, turn):
+        return
     own = [s for s in given if s.sentence == setting.sentence]
     sentence = _without_clauses(turn.sentences[setting.sentence], [s for s in own if s.heir is not None], own)
     if gives_secret(sentence):
@@ -220,6 +224,15 @@ def _tell(setting: Setting, kept: list[Wish], turn: Turn, given: Sequence[Settin
             sentence = f"{before} {sentence}"
     quote = words.shorten(sentence, QUOTE_CHARS)
     kept.append(Wish(turn.number, "decision", quote, seen=seen, changes=True, subject=words.content(quote)))
+
+
+def _is_on(setting: Setting, turn: Turn) -> bool:
+    """Whether the sentence of a number in words sets something: such words also count what there is ("two calls")."""
+    sentence = turn.sentences[setting.sentence]
+    if any(cues.has(kind, sentence, turn.spoken) for kind in _SETTING_KINDS):
+        return True
+    named = words.pieces(f"{setting.path} {setting.line}") & words.content(sentence)
+    return bool(named) or kinds.own_weight(sentence, turn.spoken) <= LEANING
 
 
 def _given(turn: Turn) -> list[tuple[int, str, frozenset[float]]]:

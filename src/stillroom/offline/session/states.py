@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from stillroom.offline import cues
-from stillroom.offline.session import referents
+from stillroom.offline.session import kinds, referents
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
 from stillroom.rollouts.events import Ran, Said
@@ -29,9 +29,23 @@ def _is_borne_out(quote: str, turn: Turn) -> bool:
         return True
     if turn.spoken[0] in _UNPARTED and re.search(r"[A-Za-z]{3,}", quote):
         return True
+    return _shared_with_edits(quote, turn) >= _BORNE_OUT
+
+
+def is_unchanged_yet(quote: str, turn: Turn) -> bool:
+    """Whether `quote` says that something is still as it was: it will not be for long, unless the work was on it."""
+    return cues.has("still", kinds.CLAUSES.split(quote)[0], turn.spoken) and not is_worked_on(quote, turn)
+
+
+def is_worked_on(quote: str, turn: Turn) -> bool:
+    """Whether the work that followed has to do with what `quote` says."""
+    return bool(referents.evidence(turn, quote)) or _shared_with_edits(quote, turn) > 0
+
+
+def _shared_with_edits(quote: str, turn: Turn) -> float:
     own = words.content(quote)
     done = (words.pieces(edit.path + " " + edit.diff[:4000]) for run in turn.runs for edit in run.edits)
-    return any(words.weight(own & held) >= _BORNE_OUT for held in done)
+    return max((words.weight(own & held) for held in done), default=0.0)
 
 
 def _is_mended(quote: str, turn: Turn) -> bool:

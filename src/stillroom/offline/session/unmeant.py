@@ -56,6 +56,13 @@ def is_kept_at_distance(quote: str, spoken: tuple[str, ...]) -> bool:
     return cues.has("reported", rest, spoken) or kinds.own_weight(rest, spoken) < _SAYS_SOMETHING
 
 
+def is_opinion(quote: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence opens with who says or thinks it, and asks nobody to keep it in mind."""
+    return cues.opens("opined", cues.without_opener(quote, spoken), spoken) > 0 and not cues.has(
+        "remember", quote, spoken
+    )
+
+
 def is_trial(sentence: str, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence only wants something tried: it holds as long as the attempt does."""
     return cues.opens("trial", cues.without_opener(sentence, spoken), spoken) > 0

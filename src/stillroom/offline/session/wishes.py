@@ -140,6 +140,8 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         return None
     if unmeant.is_kept_at_distance(quote, spoken):
         return None
+    if kind in ("rule", "fact") and unmeant.is_opinion(quote, spoken) and not states.is_worked_on(quote, turn):
+        return None
     if passing and not standing and not (kind == "decision" and kinds.is_parked(quote, spoken)):
         return None
     if kind == "correction" and weight < LEANING and stance.takes_back(turn) and not words.identifiers(quote):
@@ -148,6 +150,8 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
     if gives_secret(quote) or (kind == "fact" and redact(quote) != quote):
         return None
     if kind == "fact" and not states.lasts(quote, turn):
+        return None
+    if kind in ("fact", "preference", "decision") and states.is_unchanged_yet(quote, turn):
         return None
     if kind in ("correction", "decision") and unmeant.only_points(quote, spoken):
         return None
