@@ -33,7 +33,8 @@ _PRONOUN = late(
     r"|deve\w*|должн\w+|必须|都要|一定)"
     r"|\W*(?:(?:that|this|it)(?:'s| is| goes| holds| applies)|(?:these|those|they) (?:are|go|hold|apply)"
     r"|das (?:ist|gilt)|eso (?:es|vale)"
-    r"|(?:ça|cela) (?:vaut|est)|isso (?:é|vale)|это (?:касается|относится)|这(?:是|条|个规矩)|これは)\b",
+    r"|(?:ça|cela) (?:vaut|est)|isso (?:é|vale)|это (?:касается|относится)|这(?:是|条|个规矩)|これは)\b"
+    r"|\W*(?:これ|それ|あれ|그게|이게|이건)[^。.]{0,12}(?:決まり|ルール|規約|方針|규칙|방침|원칙)",
     re.IGNORECASE,
 )
 """Begins a rule on what the sentence before it names."""

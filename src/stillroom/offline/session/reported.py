@@ -64,6 +64,9 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
 def _symptom(turn: Turn) -> str:
     """The sentence that tells of a fault, or asks to have one found; what it quotes tells of none."""
     own = _own(turn) if not stance.takes_back(turn) else []
+    if turn.number:
+        # "Then change the timeout first": what is to be done, after the fault was spoken of.
+        own = [s for s in own if not cues.opens("order", cues.without_opener(s, turn.spoken), turn.spoken)]
     lasting = [s for s in own if not cues.has("perishable", s, turn.spoken)]
     for said in (lasting, own):
         for kind in ("problem", "repair"):

@@ -19,7 +19,7 @@ from stillroom.pattern import late
 from stillroom.rollouts.events import Edit
 
 _KEY = late(r"^(.{0,80}?[^\W\d].{0,60}?)\s*(?::?=(?!=)|:(?!:)|=>)\s*\S")
-_NUMBER = late(r"(?<![A-Za-z]-)(?<![A-Za-z0-9_.])\d+(?:[._]\d+)*")
+_NUMBER = late(r"(?<![A-Za-z]-)(?<![A-Za-z0-9_.])\d+(?:[._]\d+)*(?!\d|(?:st|nd|rd|th)\b)")
 _HOUR = late(r"\s?(?:[ap]\.?m\b|o'clock|uhr|点|點|時|시|часов|вечера|heures|horas|h\b)", re.IGNORECASE)
 """Follows a number that is an hour of the day: nine may be 21 in the file."""
 _UNITS = (1, 60, 3600, 86_400, 24, 1000, 60_000, 1024, 1 << 20, 0.01, 0.001)

@@ -140,7 +140,8 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         return None
     if unmeant.is_kept_at_distance(quote, spoken):
         return None
-    if kind in ("rule", "fact") and unmeant.is_opinion(quote, spoken) and not states.is_worked_on(quote, turn):
+    worked_on = turn.number > 0 and states.is_worked_on(quote, turn)
+    if kind in ("rule", "fact") and not worked_on and unmeant.is_opinion(quote, spoken):
         return None
     if passing and not standing and not (kind == "decision" and kinds.is_parked(quote, spoken)):
         return None
