@@ -55,6 +55,17 @@ def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
     )
 
 
+def answers_itself(sentence: str, following: str, spoken: tuple[str, ...]) -> bool:
+    """Whether the user asks something and says never to it in the next breath ("push it yourself? never.")."""
+    return (
+        sentence.endswith(("?", "？"))
+        and kinds.own_weight(sentence, spoken) >= BARE
+        and kinds.own_weight(following, spoken) == 0
+        and cues.opens("frequency", following, spoken) > 0
+        and cues.opens("prohibition", following, spoken) > 0
+    )
+
+
 def goes_on(sentence: str, wish: Wish, spoken: tuple[str, ...]) -> bool:
     """Whether a sentence that is no wish itself belongs to the one before: its reason, or the rest of a list."""
     if (
