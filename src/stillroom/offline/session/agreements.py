@@ -11,6 +11,11 @@ from stillroom.offline.session.wish import BARE, LEANING, Wish
 from stillroom.offline.sizes import QUOTE_CHARS
 from stillroom.offline.text import words
 
+_FULL_ANSWER = 9.0
+"""An answer in a whole sentence says up to this (in words)."""
+_PUT_CHARS = 600
+"""What the assistant put to the user stands at the end of its message."""
+
 
 def agreement(turn: Turn, before: Turn) -> list[Wish]:
     """The user's yes to something that the assistant proposed, or the option they picked."""
@@ -84,7 +89,7 @@ def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
     own = words.content(opening)
     beyond = kinds.own_weight(opening, spoken)
     agrees = cues.opens("approval", opening, spoken) > 0
-    if not own or words.weight(own) > LEANING:
+    if not own or words.weight(own) > (_FULL_ANSWER if _takes_up(turn, before, own) else LEANING):
         return None
     if not asked:
         return _verdict(turn, before, opening)
@@ -102,6 +107,11 @@ def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
         about=f"asked “{words.shorten(' '.join([*asked_by_user(before), asked]), 240)}”",
         subject=own | words.content(asked),
     )
+
+
+def _takes_up(turn: Turn, before: Turn, own: frozenset[str]) -> bool:
+    """Whether an answer has a word of what the assistant had put to the user, and was then worked on."""
+    return bool(turn.edited) and bool(own & words.content(before.last_reply[-_PUT_CHARS:]))
 
 
 def _verdict(turn: Turn, before: Turn, opening: str) -> Wish | None:
