@@ -66,10 +66,9 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
         quote = sentence
         corrects = number == 0 and before is not None and cues.opens("correction", sentence, spoken) > 0
         bare = corrects and (kinds.own_weight(sentence, spoken) < BARE or kinds.is_question(sentence, spoken))
-        if number + 1 < len(message) and neighbours.answers_itself(sentence, message[number + 1], spoken):
-            quote = f"{sentence} {message[number + 1]}"
-            skip_next = True
-        elif bare and number + 1 < len(message) and not passing[number + 1]:
+        if (number + 1 < len(message) and neighbours.answers_itself(sentence, message[number + 1], spoken)) or (
+            bare and number + 1 < len(message) and not passing[number + 1]
+        ):
             quote = f"{sentence} {message[number + 1]}"
             skip_next = True
         elif (

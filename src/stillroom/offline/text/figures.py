@@ -1,0 +1,74 @@
+"""Numbers that a sentence tells in words: "forty", "a week", "двадцать пять", "九"."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from stillroom.offline import cues
+
+_BETWEEN = r"(?:[\s-]|\s(?:y|e|et|and|и)\s|und)?"
+"""What may stand between the words of one number."""
+_SINGLE = "一"
+"""By itself no number: it stands in too many words."""
+_FEW = 5
+"""A number below this is a value only with what it counts ("two minutes", and not "the first two")."""
+
+
+class Figure(NamedTuple):
+    """A number that was told in words."""
+
+    start: int
+    said: str
+    value: float
+
+
+def spelt(text: str, spoken: tuple[str, ...]) -> list[Figure]:
+    """The numbers that `text` tells in words of one of the languages, in order."""
+    found: list[Figure] = []
+    for code in spoken:
+        pattern = _pattern(code)
+        if pattern is None:
+            continue
+        for match in pattern.finditer(cues.levelled(text, code)):
+            value = _value(match, code)
+            if value is None or match[0] == _SINGLE:
+                continue
+            if 1 < value < _FEW and not re.match(r"[\s-]?\w", text[match.end() :]):
+                continue
+            found.append(Figure(match.start(), text[match.start() : match.end()], value))
+    return sorted(found)
+
+
+@cache
+def _words(code: str) -> tuple[tuple[re.Pattern[str], float], ...]:
+    return tuple((re.compile(word, re.IGNORECASE), value) for word, value in cues.table(code).numbers.items())
+
+
+@cache
+def _pattern(code: str) -> re.Pattern[str] | None:
+    table = cues.table(code)
+    if not table.numbers:
+        return None
+    word = f"(?:{'|'.join(sorted(table.numbers, key=len, reverse=True))})"
+    whole = rf"(?<![\w-]){word}(?:{_BETWEEN}{word})*(?![\w-])" if table.spaced else rf"{word}+"
+    return re.compile(whole, re.IGNORECASE)
+
+
+def _value(row: re.Match[str], code: str) -> float | None:
+    """What a row of number words comes to: "two hundred fifty", "fünfundzwanzig", "二十五"."""
+    total = current = 0.0
+    position = row.start()
+    while position < row.end():
+        hits = ((match.end(), value) for word, value in _words(code) if (match := word.match(row.string, position)))
+        position, value = max(hits, default=(position + 1, None))
+        if value is None:
+            continue
+        if value >= 1000:
+            total, current = total + max(current, 1) * value, 0.0
+        elif value == 100 or (value == 10 and not cues.table(code).spaced and 0 < current < 10):
+            current = max(current, 1) * value
+        else:
+            current += value
+    return total + current or None
