@@ -37,6 +37,7 @@ _MAX_LINE_CHARS = 2000
 _REMARK = late(r" \(found by the assistant[^)]*\)")
 _LINK = late(r"\S+://\S+|(?:[\w-]+\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HEAD = late(r"(?:#+ (?:Task \d+:)?|[a-z_]{3,20}:|Rollout context:)?")
+_KEYWORDS = "keywords:"
 _LEFT_OUT = "(left out: only a tool or the web says so)"
 _GAP = late(r"- \(left out: only .* says so; `stillroom review` names it [0-9a-f]{10}\)")
 WHO = {"file": "a file", "tool": "a tool", "web": "the web", "none": "the model"}
@@ -97,7 +98,7 @@ def marked(text: str, judge: Judge) -> str:
         bullet = _BULLET.match(unit[0])
         head = bullet[0] if bullet else _HEAD.match(bare)[0]  # type: ignore[index]  # it matches nothing as well
         said = bare[len(head.strip()) :].strip()
-        if head == "keywords:":
+        if head == _KEYWORDS:
             kept = [word for word in said.split(",") if not is_out(*_judged(judge, word)[:2])]
             done += unit if len(kept) == len(said.split(",")) else [f"{head} {','.join(kept).strip()}"]
             continue
@@ -111,7 +112,25 @@ def marked(text: str, judge: Judge) -> str:
             done.append(f"{head.rstrip()} {_LEFT_OUT}".lstrip())
         else:
             done += unit
-    return "\n".join(done)
+    return "\n".join(_without_keywords_of_left_out(done))
+
+
+def _without_keywords_of_left_out(lines: list[str]) -> list[str]:
+    """A keyword that stands in a quarantined line and nowhere else would lead to it, and tell half of it."""
+    if not any(" [lane: " in line for line in lines):
+        return lines
+    out = "\n".join(line for line in lines if _read(line) is not None).casefold()
+    kept = "\n".join(line for line in lines if _read(line) is None and not line.startswith(_KEYWORDS)).casefold()
+
+    def shown(word: str) -> bool:
+        folded = word.strip().casefold()
+        return not folded or folded not in out or folded in kept
+
+    def line_of(line: str) -> str:
+        words = line.removeprefix(_KEYWORDS).split(",")
+        return f"{_KEYWORDS} {','.join(filter(shown, words)).strip()}".rstrip()
+
+    return [line_of(line) if line.startswith(_KEYWORDS) else line for line in lines]
 
 
 def _judged(judge: Judge, word: str) -> Verdict:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from stillroom.lanes import Lane, source_id, words
 from stillroom.rollouts.absent import Record
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.keys import says
+from stillroom.rollouts.prescriptions import prescribes
 
 #: From more to less trusted.
 SPOKEN: tuple[Lane, ...] = ("user", "agent")
@@ -29,6 +30,9 @@ _CUT = re.compile(r"\[… \d+ characters cut …\]")
 #: Also where a page has one of its marks.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n。！？]|<!--|-->|<[^<>]{0,300}>")
 _HOST = re.compile(r"https?://(?:[^\s/@\"']*@)?([\w.-]+)", re.IGNORECASE)
+#: What these are called with is said, not done.
+_SAYING = re.compile(r"\bgit\s+(?:commit|tag|notes)\b|^\s*(?:gh|glab|echo|printf)\b")
+_DOCUMENT = re.compile(r"\.(?:md|mdx|markdown|rst|txt|adoc|org)$", re.IGNORECASE)
 #: Calls that are looked at for what printed a line.
 _MAX_SOURCES = 4
 
@@ -54,6 +58,29 @@ class Voices:
     def may_say(self, key: str) -> bool:
         """Whether any lane may. Asks no event."""
         return self._record is None or self._record.may_say(key)
+
+    def passage(self, lane: Lane, words: frozenset[str], *, names: frozenset[str], share: float) -> int | None:
+        """The first event in which `lane` has so much of the words in one passage, or, in one that says what is to be
+        done, all of the names."""
+        if not all(map(self.may_say, names)):
+            names = frozenset()
+        if not names and sum(map(self.may_say, words)) < share * len(words):
+            return None
+
+        def holds(text: str) -> bool:
+            said = frozenset(word for word in words if says(text, word))
+            return len(said) >= share * len(words) or (bool(names) and names <= said and prescribes(text))
+
+        return next((at for at, text in self._said(lane) if holds(text) and any(map(holds, _passages(text)))), None)
+
+    def did(self, names: frozenset[str]) -> bool:
+        """Whether the assistant did something with all of these, and it worked: a command, or an edit of code. To look
+        for them, or to write them into a document, is to do nothing."""
+        return any(all(says(done, name) for name in names) for done in self._done)
+
+    @cached_property
+    def _done(self) -> list[str]:
+        return [text.casefold() for event in self._events if isinstance(event, Ran) for text in _done(event)]
 
     def sources(self, lane: Lane, keys: frozenset[str]) -> tuple[str, ...]:
         """What printed these words: the calls that first had them, each by host or program, and by the sentence."""
@@ -107,6 +134,20 @@ def _texts_of(event: Said | Ran, *, begun: bool) -> Iterable[tuple[Lane, str]]:
     for edit in event.edits:
         yield "agent", f"{edit.path}\n{edit.diff}"
     yield _lane_of(event), event.output
+
+
+def _done(run: Ran) -> Iterable[str]:
+    if not (run.ok or run.exit_code == 0):
+        return
+    yield from (f"{edit.path}\n{edit.diff}" for edit in run.edits if not _DOCUMENT.search(edit.path))
+    if run.command is not None and not run.edits and _lane_of(run) == "tool" and not _SAYING.search(run.command):
+        yield run.command
+
+
+def _passages(text: str) -> Iterator[str]:
+    """Each sentence with the one behind it: a line that is broken to fit is one of two."""
+    pieces = [piece for piece in _SENTENCE_END.split(text) if piece.strip()]
+    return map(" ".join, zip(pieces, [*pieces[1:], ""], strict=True))
 
 
 def _sources_of(event: Said | Ran, keys: frozenset[str]) -> Iterable[str]:
