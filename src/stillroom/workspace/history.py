@@ -67,6 +67,16 @@ class History:
     def git_dir(self) -> Path:
         return self.repository.git_dir
 
+    @property
+    def looks(self) -> Path:
+        """Where it is kept how the folder's files looked when they were hashed."""
+        return self.git_dir / "looks"
+
+    @property
+    def copied_looks(self) -> Path:
+        """The same for the copy that a run works on, and the one that it leaves to the next."""
+        return self.git_dir / "looks.copy"
+
     def ensure(self, folder: Path, *, now: int) -> EnsureReport:
         """Make sure that there is a baseline.
 

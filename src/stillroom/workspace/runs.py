@@ -15,8 +15,6 @@ from stillroom.workspace.tree import naming, remove_tree, shown
 TREE = "tree"
 #: An old copy, as the start of the next.
 SPARE = "spare"
-#: What is remembered of the files of either.
-LOOKS, SPARE_LOOKS = "looks", "spare.looks"
 LOCK = ".lock"
 
 
@@ -53,14 +51,6 @@ def is_run(path: Path) -> bool:
     return (path / LOCK).exists() or not any(path.iterdir())
 
 
-def reuse(run: Path) -> None:
-    """Begin a run with the old copy, if there is one; the lock of the staging folder is held."""
-    if (run.parent / SPARE).is_dir():
-        (run.parent / SPARE).rename(run / TREE)
-    if (run.parent / SPARE_LOOKS).is_file():
-        (run.parent / SPARE_LOOKS).rename(run / LOOKS)
-
-
 def retire(run: Path) -> None:
     """Clear a run away, with the lock of the staging folder held.
 
@@ -69,8 +59,6 @@ def retire(run: Path) -> None:
     spare = run.parent / SPARE
     if (run / TREE).is_dir() and not spare.exists():
         (run / TREE).rename(spare)
-        if (run / LOOKS).is_file():
-            (run / LOOKS).replace(run.parent / SPARE_LOOKS)
     remove_tree(run)
 
 
@@ -79,4 +67,3 @@ def forget_copies(staging_dir: Path) -> None:
     if staging_dir.is_dir():
         with locked(staging_dir / LOCK, wait=True):
             remove_tree(staging_dir / SPARE)
-            (staging_dir / SPARE_LOOKS).unlink(missing_ok=True)

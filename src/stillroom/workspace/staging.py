@@ -34,7 +34,7 @@ from stillroom.workspace.journal import Checkpoint, Journal, keep, nothing
 from stillroom.workspace.layout import HANDBOOK, may_publish
 from stillroom.workspace.publish import PublishReport, carry_out
 from stillroom.workspace.remembered import Remembered
-from stillroom.workspace.runs import LOCK, LOOKS, SPARE, TREE, locked, make_ours, retire, reuse
+from stillroom.workspace.runs import LOCK, SPARE, TREE, locked, make_ours, retire
 from stillroom.workspace.tree import DEFAULTS, Entry, Scan, naming, scan, shown
 from stillroom.workspace.validate import Before
 
@@ -168,7 +168,7 @@ class Staging:
             self._close()
 
     def _gather(self, known: Mapping[str, Entry]) -> tuple[dict[str, Content], Scan]:
-        with Remembered.kept(self.run / LOOKS) as memory:
+        with Remembered.kept(self.history.copied_looks) as memory:
             return gather(self.path, known, limits=self.limits, memory=memory)
 
     def _close(self) -> None:
@@ -199,15 +199,10 @@ class Staging:
 
 def look(root: Path, history: History, outputs: Sequence[Stage1Output], *, limits: StageTwo = DEFAULTS) -> Outlook:
     """What a run would find, with one scan of the folder; nothing is copied, and nothing in the folder written."""
-    with Remembered.kept(_looks(history)) as memory:
+    with Remembered.kept(history.looks) as memory:
         present = scan(root, limits=limits, memory=memory).files
     sync = plan(root, outputs, present=present, limits=limits)
     return Outlook(sync, compare(history.baseline(), present))
-
-
-def _looks(history: History) -> Path:
-    """Where it is kept what is remembered of the folder's files."""
-    return history.git_dir / "looks"
 
 
 def open_staging(
@@ -229,10 +224,11 @@ def open_staging(
             run.mkdir(mode=0o700)
         lock = os.open(run / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        reuse(run)
+        if (staging_dir / SPARE).is_dir():
+            (staging_dir / SPARE).rename(run / TREE)
     try:
         checkpoint("locked")
-        copied = copy(root, run / TREE, looks=_looks(history), copied_looks=run / LOOKS, limits=limits)
+        copied = copy(root, run / TREE, looks=history.looks, copied_looks=history.copied_looks, limits=limits)
         checkpoint("copied")
     except BaseException:
         with locked(staging_dir / LOCK, wait=True):
