@@ -21,6 +21,7 @@ from stillroom.store.records import Stage1Output
 from stillroom.thread import FileStamp, Thread
 from stillroom.workspace import artifacts
 from stillroom.workspace.history import History
+from stillroom.workspace.syncing import sync
 
 THREADS = 2000
 #: Consolidations in the history, each with some new sessions.
@@ -52,7 +53,7 @@ def fill(settings: Settings) -> str:
                 assert isinstance(claim, Stage1Claim)
                 store.extraction.finish(claim, _draft(number, words), engine="offline")
             selected = store.consolidation.select(limit=256, max_unused_days=30).selected
-            artifacts.sync(settings.root, selected)
+            sync(settings.root, artifacts.render(selected))
             for name, text in (("MEMORY.md", _handbook(selected)), ("memory_summary.md", _summary(selected))):
                 (settings.root / name).write_text(text, encoding="utf-8")
             if version:
