@@ -5,8 +5,8 @@
 Paired: each round does ours, then git's, on the same disk. Medians in milliseconds, and of the CPU's. Creating a file
 costs what the disk asks for it, so that is also given as the bare system calls; ext4 asks much more for a few seconds
 after many files were deleted, so nothing is deleted before the end. `nothing changed` is the check that a pass makes
-before it opens a copy; git's is `add -A` and `status`. A run remembers what earlier ones hashed: `10 edited` is the first
-after everything was new, `10 more edited` what any later one takes.
+before it opens a copy; git's is `add -A` and `status`. A run remembers what earlier ones hashed: `10 edited` is the
+first after everything was new, `10 more edited` what any later one takes.
 """
 
 from __future__ import annotations

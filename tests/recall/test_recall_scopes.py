@@ -15,6 +15,7 @@ from stillroom.recall.telling.scopes import KnownFolder, Scope, resolve
 from stillroom.recall.telling.summary import parse
 from stillroom.store.records import Stage1Output
 from stillroom.workspace import artifacts
+from stillroom.workspace.syncing import sync
 
 
 def plain(path: str, *, has_memory: bool = True) -> KnownFolder:
@@ -151,7 +152,7 @@ def test_what_the_offline_engine_learnt_in_one_project_is_told_in_no_other(
     settings.root.mkdir()
     words = {cwd: f"word{'abcdefgh'[number] * 3}" for number, cwd in enumerate(cwds)}
     outputs = [_output(number, cwd, words[cwd], None) for number, cwd in enumerate(cwds)]
-    artifacts.sync(settings.root, outputs)
+    sync(settings.root, artifacts.render(outputs))
     consolidate(settings.root, outputs, now=0, limits=StageTwo(max_summary_tokens=summary_tokens))
     ready = make_ready(settings, [plain(cwd) for cwd in cwds])
     for cwd in [*cwds, "/w/c/api"]:

@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from stillroom.store.records import Stage1Output
 from stillroom.workspace import artifacts
+from stillroom.workspace.artifacts import render
+from stillroom.workspace.syncing import SyncReport, plan, sync
+from stillroom.workspace.tree import DEFAULTS, scan
 
 UUID7 = "0194f5a6-89ab-7cde-8123-456789abcdef"
 LONG_SLUG = "Unsafe Slug/With Spaces & Symbols + EXTRA_LONG_12345_67890_ABCDE_fghij_klmno"
@@ -56,7 +59,7 @@ def test_stem_is_a_plain_file_name_for_anything(thread_id: str, seconds: int, sl
 
 
 def test_files_are_byte_for_byte_codex_s(tmp_path: Path) -> None:
-    artifacts.sync(tmp_path, [output(git_branch="main"), output("a", text="older")])
+    sync(tmp_path, render([output(git_branch="main"), output("a", text="older")]))
     assert (tmp_path / "raw_memories.md").read_bytes().decode() == (
         "# Raw Memories\n\n"
         "Merged stage-1 raw memories (stable ascending thread-id order):\n\n"
@@ -84,7 +87,7 @@ def test_files_are_byte_for_byte_codex_s(tmp_path: Path) -> None:
 
 
 def test_without_outputs_the_placeholder_is_written(tmp_path: Path) -> None:
-    assert artifacts.sync(tmp_path, []).written == ("raw_memories.md",)
+    assert sync(tmp_path, render([])).written == ("raw_memories.md",)
     assert (tmp_path / "raw_memories.md").read_text(encoding="utf-8") == "# Raw Memories\n\nNo raw memories yet.\n"
 
 
@@ -93,26 +96,24 @@ def test_sync_deletes_stale_summaries_and_leaves_other_names(tmp_path: Path) -> 
     folder.mkdir()
     for name in (f"{UUID7}.md", "picture.png"):
         (folder / name).write_text("x", encoding="utf-8")
-    report = artifacts.sync(tmp_path, [output()])
+    report = sync(tmp_path, render([output()]))
     assert report.deleted == (f"rollout_summaries/{UUID7}.md",)
     assert sorted(path.name for path in folder.iterdir()) == ["2025-02-11T15-35-19-jqmb.md", "picture.png"]
 
 
 def test_plan_tells_what_sync_does_and_a_second_sync_writes_nothing(tmp_path: Path) -> None:
-    outputs = [output(), output("b", text="two")]
-    planned = artifacts.plan(tmp_path, outputs)
-    assert not list(tmp_path.iterdir())
-    assert planned == artifacts.sync(tmp_path, outputs)
-    assert artifacts.plan(tmp_path, outputs) == artifacts.SyncReport(unchanged=3)
+    wanted = render([output(), output("b", text="two")])
+    assert plan(wanted, {}) == sync(tmp_path, wanted)
+    assert plan(wanted, scan(tmp_path, limits=DEFAULTS).files) == SyncReport(unchanged=3)
     before = {path: path.stat().st_ino for path in tmp_path.rglob("*")}
-    assert artifacts.sync(tmp_path, outputs).clean
+    assert sync(tmp_path, wanted).clean
     assert before == {path: path.stat().st_ino for path in tmp_path.rglob("*")}
 
 
 def test_two_threads_of_one_stem_keep_a_file_each(tmp_path: Path) -> None:
     """Ids that differ above the low 32 bits only; Codex lets the last one win."""
     first, second = UUID7, "0194f5a6-89ab-7cde-8124-456789abcdef"
-    artifacts.sync(tmp_path, [output(second, text="two"), output(first, text="one")])
+    sync(tmp_path, render([output(second, text="two"), output(first, text="one")]))
     names = sorted(path.name for path in (tmp_path / "rollout_summaries").iterdir())
     assert names == ["2025-02-11T15-35-19-jqmb-2.md", "2025-02-11T15-35-19-jqmb.md"]
     raw = (tmp_path / "raw_memories.md").read_text(encoding="utf-8")
@@ -122,7 +123,7 @@ def test_two_threads_of_one_stem_keep_a_file_each(tmp_path: Path) -> None:
 def test_values_can_not_forge_header_lines(tmp_path: Path) -> None:
     text = artifacts.summary_text(output(cwd="/a\ngit_branch: evil", rollout_path="/\ud800"))
     assert text.splitlines()[3] == "cwd: /a git_branch: evil"
-    artifacts.sync(tmp_path, [output(cwd="/a\n## Thread `x`", rollout_path="/\ud800")])
+    sync(tmp_path, render([output(cwd="/a\n## Thread `x`", rollout_path="/\ud800")]))
 
 
 def test_a_link_in_place_of_a_summary_is_replaced_not_followed(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_a_link_in_place_of_a_summary_is_replaced_not_followed(tmp_path: Path) -
     (root / "rollout_summaries").mkdir(parents=True)
     (root / "rollout_summaries/2025-02-11T15-35-19-jqmb.md").symlink_to(target)
     (root / "raw_memories.md").symlink_to(target)
-    artifacts.sync(root, [output()])
+    sync(root, render([output()]))
     assert target.read_text(encoding="utf-8") == "mine"
     assert not (root / "raw_memories.md").is_symlink()
-    assert artifacts.plan(root, [output()]).clean
+    assert sync(root, render([output()])).clean

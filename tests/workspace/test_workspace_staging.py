@@ -10,13 +10,14 @@ import pytest
 
 from stillroom.config import StageTwo
 from stillroom.errors import InvalidArtifacts, WorkspaceError
-from stillroom.workspace.artifacts import SyncReport
+from stillroom.workspace.artifacts import render
 from stillroom.workspace.history import Change, History
 from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.recovery import RecoveryReport, recover
 from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.runs import forget_copies
 from stillroom.workspace.staging import Outlook, Staging, look, open_staging
+from stillroom.workspace.syncing import SyncReport
 from stillroom.workspace.trailers import EDITS
 from stillroom.workspace.tree import DEFAULTS, Scan, scan
 
@@ -440,18 +441,18 @@ def test_a_run_at_work_is_not_cleared_away(house: House) -> None:
 def test_a_look_tells_without_a_copy_whether_there_is_anything_to_do(house: House) -> None:
     put(house.root, "raw_memories.md", "# Raw Memories\n\nNo raw memories yet.\n")
     (house.root / "rollout_summaries/gone.md").unlink()
-    assert not look(house.root, house.history, []).clean
+    assert not look(house.root, house.history, render([])).clean
     house.history.commit(house.root, "as it is", now=NOW)
-    assert look(house.root, house.history, []).clean
+    assert look(house.root, house.history, render([])).clean
     house.put("MEMORY.md", "# Mine\n")
-    assert look(house.root, house.history, []) == Outlook(SyncReport(unchanged=1), [Change("M", "MEMORY.md")])
+    assert look(house.root, house.history, render([])) == Outlook(SyncReport(unchanged=1), [Change("M", "MEMORY.md")])
     assert not house.staging_dir.exists()
 
 
 def test_a_look_remembers_and_still_sees_every_change(house: House) -> None:
     """A change that keeps size and time shows by its `ctime`; one that is too fresh was never remembered."""
     memory = house.history.git_dir / "looks"
-    seen = look(house.root, house.history, [])
+    seen = look(house.root, house.history, render([]))
     assert not memory.exists() and not memory.with_name("looks.new").exists()  # everything was written just now
     path = house.root / "notes.txt"
 
@@ -471,7 +472,7 @@ def test_a_look_remembers_and_still_sees_every_change(house: House) -> None:
     path.chmod(0o755)
     assert scanned(0).files["notes.txt"].executable
     memory.write_bytes(b"damaged")
-    assert Change("M", "notes.txt") in look(house.root, house.history, []).changes
+    assert Change("M", "notes.txt") in look(house.root, house.history, render([])).changes
     assert Change("M", "notes.txt") not in seen.changes
 
 

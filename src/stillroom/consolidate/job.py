@@ -25,7 +25,8 @@ from stillroom.release import VERSION
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
-from stillroom.workspace import artifacts, extensions, held
+from stillroom.workspace import extensions, held
+from stillroom.workspace.artifacts import Artifact, render
 from stillroom.workspace.evidence import check_evidence
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import History
@@ -34,6 +35,7 @@ from stillroom.workspace.layout import HANDBOOK, SUMMARY, has_artifacts, prepare
 from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.recovery import recover
 from stillroom.workspace.staging import Staging, look, open_staging
+from stillroom.workspace.syncing import sync
 from stillroom.workspace.takeover import check_consent
 from stillroom.workspace.trailers import ENGINE, PROMPT, RELEASE, with_trailers
 from stillroom.workspace.validate import check_artifacts, scrub
@@ -105,6 +107,8 @@ class Job:
         self.consolidator: Consolidator | None = None
         #: Lines of the selection's outputs that may not come into the folder.
         self.withheld: list[Quarantined] = []
+        #: What code makes of the selection.
+        self._artifacts: dict[str, Artifact] = {}
 
     @contextmanager
     def step(self, status: FailureStatus) -> Iterator[None]:
@@ -150,15 +154,16 @@ class Job:
             limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
         )
         self.withheld = [each.line for each in selection.withheld]
+        self._artifacts = render(selection.on_disk)
         return selection
 
-    def is_up_to_date(self, selection: Selection) -> bool:
+    def is_up_to_date(self) -> bool:
         """Whether the folder is its baseline, holds the selection, and is valid: seen without making a copy."""
         root, days = self.settings.root, self.limits.extension_resource_days
         return (
             has_artifacts(root)
             and not extensions.stale_resources(root, now=self.clock.now(), days=days)
-            and look(root, self.history, selection.on_disk, limits=self.limits).clean
+            and look(root, self.history, self._artifacts, limits=self.limits).clean
         )
 
     def stage(self) -> Staging:
@@ -171,8 +176,8 @@ class Job:
             checkpoint=self.checkpoint,
         )
 
-    def sync(self, staging: Staging, selection: Selection) -> None:
-        artifacts.sync(staging.path, selection.on_disk, present=staging.copied)
+    def sync(self, staging: Staging) -> None:
+        sync(staging.path, self._artifacts, present=staging.copied)
         extensions.prune_resources(staging.path, now=self.clock.now(), days=self.limits.extension_resource_days)
 
     def write_diff(self, staging: Staging) -> None:

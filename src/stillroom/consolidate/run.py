@@ -116,7 +116,7 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
         selection = await asyncio.to_thread(job.select)
         telemetry.count("memory.phase2.input", len(selection.selected))
     with job.step("failed_workspace_status"):
-        if await asyncio.to_thread(job.is_up_to_date, selection):
+        if await asyncio.to_thread(job.is_up_to_date):
             await asyncio.to_thread(job.succeed, selection)
             return NoChanges(inputs=len(selection.selected))
     with job.step("failed_sync_workspace_inputs"):
@@ -124,7 +124,7 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
     with staging:
         # 5. Sync the inputs into the copy.
         with job.step("failed_sync_workspace_inputs"):
-            await asyncio.to_thread(job.sync, staging, selection)
+            await asyncio.to_thread(job.sync, staging)
         # 6. Compare it with the baseline.
         with job.step("failed_workspace_status"):
             changes = await asyncio.to_thread(staging.seal)

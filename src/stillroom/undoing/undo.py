@@ -32,6 +32,7 @@ from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import may_publish
 from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.staging import Staging, open_staging
+from stillroom.workspace.syncing import sync
 from stillroom.workspace.trailers import UNDOES
 from stillroom.workspace.tree import drop, opened, parent, shown, write_new
 
@@ -211,7 +212,7 @@ def _publish(
             limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
         )
         if selection.on_disk or (staging.path / artifacts.RAW_MEMORIES).exists():
-            artifacts.sync(staging.path, selection.on_disk, present=staging.copied)
+            sync(staging.path, artifacts.render(selection.on_disk), present=staging.copied)
         staging.seal()
         _put(staging, wanted)
         return staging.publish(f"{subject}\n\n{UNDOES}: {work.first}", now=work.at)

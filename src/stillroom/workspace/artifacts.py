@@ -1,31 +1,15 @@
-"""Writes what code makes of stage-1 outputs: `raw_memories.md`, `rollout_summaries/*.md` (spec §1.7), byte for byte."""
+"""What code makes of stage-1 outputs: `raw_memories.md`, `rollout_summaries/*.md` (spec §1.7), byte for byte."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from stillroom.config import StageTwo
 from stillroom.pattern import late
-from stillroom.workspace.tree import (
-    DEFAULTS,
-    TEMPORARY_PREFIX,
-    Entry,
-    blob_id,
-    drop,
-    naming,
-    opened,
-    parent,
-    scan,
-    write_new,
-)
+from stillroom.workspace.tree import Entry, blob_id
 
 if TYPE_CHECKING:  # names of files and folders are asked for where no database is
     from stillroom.store.records import Stage1Output
@@ -44,16 +28,11 @@ _NOT_IN_SLUG = late(r"[^0-9a-zA-Z]")
 _LAST_SECOND = 253_402_300_799
 
 
-class SyncReport(msgspec.Struct, frozen=True):
-    """Paths that a sync changes, or changed."""
+class Artifact(NamedTuple):
+    """A file that code writes."""
 
-    written: tuple[str, ...] = ()
-    deleted: tuple[str, ...] = ()
-    unchanged: int = 0
-
-    @property
-    def clean(self) -> bool:
-        return not self.written and not self.deleted
+    data: bytes
+    entry: Entry
 
 
 def is_written_by_code(path: str) -> bool:
@@ -119,71 +98,12 @@ def summary_text(output: Stage1Output) -> str:
     )
 
 
-def plan(
-    folder: Path,
-    outputs: Sequence[Stage1Output],
-    *,
-    present: Mapping[str, Entry] | None = None,
-    limits: StageTwo = DEFAULTS,
-) -> SyncReport:
-    """What `sync` would change. Writes nothing; with `present`, the files of an earlier scan, it doesn't even look."""
-    return _differences(_wanted(outputs), _present(folder, present, limits))
-
-
-def sync(
-    folder: Path,
-    outputs: Sequence[Stage1Output],
-    *,
-    present: Mapping[str, Entry] | None = None,
-    limits: StageTwo = DEFAULTS,
-) -> SyncReport:
-    """Bring both kinds of file in line with the outputs; only what differs is written, stale summaries are deleted."""
-    wanted = _wanted(outputs)
-    known = _present(folder, present, limits)
-    report = _differences(wanted, known)
-    if report.clean:
-        return report
-    with opened(folder) as root, naming(SUMMARIES, "opened"), parent(root, f"{SUMMARIES}/x", create=True) as (below, _):
-        for path in (*report.deleted, *report.written):
-            descriptor, name = (root, path) if path == RAW_MEMORIES else (below, path.removeprefix(f"{SUMMARIES}/"))
-            with naming(path, "written"):
-                if path in wanted:
-                    _put(root, descriptor, name, wanted[path], fresh=path not in known)
-                else:
-                    os.unlink(name, dir_fd=descriptor)
-    return report
-
-
-def _present(folder: Path, present: Mapping[str, Entry] | None, limits: StageTwo) -> Mapping[str, Entry]:
-    return scan(folder, limits=limits).files if present is None else present
-
-
-def _wanted(outputs: Sequence[Stage1Output]) -> dict[str, bytes]:
+def render(outputs: Sequence[Stage1Output]) -> dict[str, Artifact]:
+    """Every file that code makes of the outputs, by path."""
     named = _stems(outputs)
-    wanted = {f"{SUMMARIES}/{stem}.md": _encoded(summary_text(output)) for output, stem in named}
-    return {**wanted, RAW_MEMORIES: _encoded(_raw_memories_text(named))}
-
-
-def _differences(wanted: Mapping[str, bytes], present: Mapping[str, Entry]) -> SyncReport:
-    written = tuple(path for path, data in wanted.items() if present.get(path) != Entry(blob_id(data), False))
-    summaries = (path for path in present if path != RAW_MEMORIES and is_written_by_code(path))
-    deleted = tuple(sorted(path for path in summaries if path not in wanted and path.count("/") == 1))
-    return SyncReport(written, deleted, len(wanted) - len(written))
-
-
-def _put(root: int, descriptor: int, name: str, data: bytes, *, fresh: bool) -> None:
-    """Write one file. A new one is created in its place: a torn one is written again by the next sync."""
-    if fresh:
-        try:
-            write_new(descriptor, name, data, executable=False, durable=False)
-        except FileExistsError:
-            pass  # something that is no regular file, or came meanwhile
-        else:
-            return
-    temporary = f"{TEMPORARY_PREFIX}sync"
-    drop(root, temporary)
-    write_new(root, temporary, data, executable=False, durable=False)
-    os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=descriptor)
+    texts = {f"{SUMMARIES}/{stem}.md": summary_text(output) for output, stem in named}
+    texts[RAW_MEMORIES] = _raw_memories_text(named)
+    return {path: _artifact(text) for path, text in texts.items()}
 
 
 def _stems(outputs: Sequence[Stage1Output]) -> list[tuple[Stage1Output, str]]:
@@ -230,5 +150,6 @@ def _line(text: str) -> str:
     return text if text.isprintable() else " ".join(text.splitlines())
 
 
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+def _artifact(text: str) -> Artifact:
+    data = text.encode("utf-8", "replace")
+    return Artifact(data, Entry(blob_id(data), False))

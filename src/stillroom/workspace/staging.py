@@ -1,7 +1,7 @@
 """A copy of the memory folder for the agent to work on: whatever becomes of it, the folder stays as it is.
 
     with open_staging(root, staging_dir, history, run_id=run_id) as staging:
-        artifacts.sync(staging.path, outputs, present=staging.copied)
+        sync(staging.path, render(outputs), present=staging.copied)
         changes = staging.seal()               # from here on: what the agent sees
         staging.write_diff(max_bytes=…)
         …                                      # the agent works in `staging.path`
@@ -16,7 +16,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,8 +24,7 @@ from typing import Self
 
 from stillroom.config import StageTwo
 from stillroom.errors import InvalidArtifacts, WorkspaceError
-from stillroom.store.records import Stage1Output
-from stillroom.workspace.artifacts import SyncReport, plan
+from stillroom.workspace.artifacts import Artifact
 from stillroom.workspace.copying import copy
 from stillroom.workspace.diff import write_workspace_diff
 from stillroom.workspace.git import Content
@@ -35,6 +34,7 @@ from stillroom.workspace.layout import HANDBOOK, may_publish
 from stillroom.workspace.publish import PublishReport, carry_out
 from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.runs import LOCK, SPARE, TREE, locked, make_ours, retire
+from stillroom.workspace.syncing import SyncReport, plan
 from stillroom.workspace.tree import DEFAULTS, Entry, Scan, naming, scan, shown
 from stillroom.workspace.validate import Before
 
@@ -197,12 +197,11 @@ class Staging:
             os.close(self._lock)
 
 
-def look(root: Path, history: History, outputs: Sequence[Stage1Output], *, limits: StageTwo = DEFAULTS) -> Outlook:
+def look(root: Path, history: History, wanted: Mapping[str, Artifact], *, limits: StageTwo = DEFAULTS) -> Outlook:
     """What a run would find, with one scan of the folder; nothing is copied, and nothing in the folder written."""
     with Remembered.kept(history.looks) as memory:
         present = scan(root, limits=limits, memory=memory).files
-    sync = plan(root, outputs, present=present, limits=limits)
-    return Outlook(sync, compare(history.baseline(), present))
+    return Outlook(plan(wanted, present), compare(history.baseline(), present))
 
 
 def open_staging(
