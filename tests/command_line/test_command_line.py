@@ -63,6 +63,8 @@ TOOL = Group(("tool",), "Mends things.", {"mend": f"{__name__}:mend", "more": Gr
         ("cup --tool a --tool b --how tape", (["cup", None], {"tool": ["a", "b"], "how": "tape"})),
         ("--yes -- --max -y", (["--max", ["-y"]], {"yes": True})),
         ("-", (["-", None], {})),
+        ("cup --place -", (["cup", None], {"place": Path("-")})),
+        ("a=b --place=x=y", (["a=b", None], {"place": Path("x=y")})),
     ],
 )
 def test_words_and_options_may_stand_in_any_order(line: str, said: Called) -> None:
@@ -84,6 +86,10 @@ def test_a_word_with_a_blank_is_no_option() -> None:
         ("cup --max x", "argument --max: `x` is no whole number"),
         ("cup --how nail", "argument --how: `nail` is none of glue, tape"),
         ("cup --place", "argument --place: expected one argument"),
+        ("cup --place --yes", "argument --place: expected one argument"),
+        ("cup --max -5", "argument --max: -5 is less than 1"),
+        ("cup --yes=no", "argument --yes: it takes no value"),
+        ("cup -5", "there is no option `-5`"),
         ("cup --place a --place b", "argument --place: it is given twice"),
     ],
 )
@@ -93,9 +99,17 @@ def test_a_mistake_is_named_with_what_was_meant(line: str, message: str) -> None
     assert str(raised.value) == message
 
 
+def test_an_option_that_must_be_said_is_missed() -> None:
+    def meet(*, place: Path) -> int:
+        return len(str(place))
+
+    with pytest.raises(CommandLineError, match="`--place` is missing"):
+        parse(read_command(("meet",), meet), [])
+
+
 def test_help_is_for_whoever_asks_whatever_else_is_said() -> None:
     with pytest.raises(HelpAsked):
-        parse(COMMAND, ["--place", "x", "-h", "--nonsense"])
+        parse(COMMAND, ["--max", "x", "-h", "--nonsense"])
 
 
 def test_the_command_that_is_named_is_called_and_its_exit_code_returned() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from stillroom.command_line.command import Argument, Command
 from stillroom.errors import CommandLineError
@@ -22,13 +21,45 @@ def parse(command: Command, tokens: Sequence[str]) -> tuple[list[Any], dict[str,
     Options may stand among the words; behind `--` everything is a word. Raises `CommandLineError`, `HelpAsked`.
     """
     end = tokens.index("--") if "--" in tokens else len(tokens)
-    options, words = _parser(command).parse_known_args(list(tokens[:end]))
-    for word in words:
-        if word.startswith("-") and len(word) > 1 and " " not in word:
-            name = word.partition("=")[0]
-            known = [each.name for each in command.arguments if not each.by_place]
-            raise CommandLineError(f"there is no option `{name}`{meant(name, known)}")
-    return _by_place(command, [*words, *tokens[end + 1 :]]), vars(options)
+    if not set(HELP).isdisjoint(tokens[:end]):
+        raise HelpAsked
+    words, options = _parted(command, iter(tokens[:end]))
+    return _by_place(command, [*words, *tokens[end + 1 :]]), options
+
+
+def _parted(command: Command, tokens: Iterator[str]) -> tuple[list[str], dict[str, Any]]:
+    """The words, and the options by their parameters."""
+    known = {name: each for each in command.arguments if not each.by_place for name in (each.name, each.short) if name}
+    words: list[str] = []
+    options: dict[str, Any] = {}
+    for token in tokens:
+        name, is_joined, value = token.partition("=")
+        if token not in known and name not in known:
+            if _looks_like_option(token):
+                names = [each for each in known if each.startswith("--")]
+                raise CommandLineError(f"there is no option `{name}`{meant(name, names)}")
+            words.append(token)
+            continue
+        argument = known[name]
+        if argument.kind is bool:
+            if is_joined:
+                raise CommandLineError(f"{_title(argument)}: it takes no value")
+            options[argument.parameter] = True
+            continue
+        if not is_joined:
+            value = next(tokens, "--")
+            if _looks_like_option(value) and not _is_number(value):
+                raise CommandLineError(f"{_title(argument)}: expected one argument")
+        if argument.is_list:
+            options.setdefault(argument.parameter, []).append(_value(argument, value))
+        elif argument.parameter in options:  # which one is meant?
+            raise CommandLineError(f"{_title(argument)}: it is given twice")
+        else:
+            options[argument.parameter] = _value(argument, value)
+    for argument in known.values():
+        if argument.required and argument.parameter not in options:
+            raise CommandLineError(f"`{argument.name}` is missing")
+    return words, options
 
 
 def _by_place(command: Command, words: list[str]) -> list[Any]:
@@ -40,78 +71,41 @@ def _by_place(command: Command, words: list[str]) -> list[Any]:
             raise CommandLineError(f"{argument.name} is missing")
         taken = words if argument.is_list else words[:1]
         words = words[len(taken) :]
-        convert = _converter(argument)
-        try:
-            given = [convert(each) for each in taken]
-        except argparse.ArgumentTypeError as error:
-            raise CommandLineError(f"{argument.name}: {error}") from error
+        given = [_value(argument, each) for each in taken]
         values.append(argument.default if not given else given if argument.is_list else given[0])
     if words:
         raise CommandLineError(f"nothing is known of {', '.join(f'`{each}`' for each in words)}")
     return values
 
 
-def _parser(command: Command) -> argparse.ArgumentParser:
-    """Of the options alone: argparse wants all words in one row."""
-    parser = _Parser(prog=" ".join(command.words), add_help=False, allow_abbrev=False)
-    parser.add_argument(*HELP, action=_Help, nargs=0, default=argparse.SUPPRESS)
-    for each in command.arguments:
-        if each.by_place:
-            continue
-        names = [each.name, *([each.short] if each.short else [])]
-        common: dict[str, Any] = {"dest": each.parameter, "required": each.required, "default": argparse.SUPPRESS}
-        if each.kind is bool:
-            parser.add_argument(*names, action="store_true", **common)
-        else:
-            action = "append" if each.is_list else _Once
-            parser.add_argument(*names, action=action, type=_converter(each), **common)
-    return parser
+def _looks_like_option(token: str) -> bool:
+    """What has a blank in it is something that somebody wrote, whatever it begins with."""
+    return token.startswith("-") and len(token) > 1 and " " not in token
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise CommandLineError(message)
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
-class _Help(argparse.Action):
-    def __call__(self, *_: object) -> NoReturn:
-        raise HelpAsked
+def _title(argument: Argument) -> str:
+    return argument.name if argument.by_place else f"argument {argument.name}"
 
 
-class _Once(argparse.Action):
-    """A value that is said twice is a mistake: which one is meant?"""
-
-    def __call__(
-        self, parser: object, namespace: argparse.Namespace, values: object, option: str | None = None
-    ) -> None:
-        if hasattr(namespace, self.dest):
-            raise argparse.ArgumentError(self, "it is given twice")
-        setattr(namespace, self.dest, values)
-
-
-def _converter(argument: Argument) -> Callable[[str], object]:
-    kind, least, most = argument.kind, argument.at_least, argument.at_most
-
-    def choice(text: str) -> str:
-        if text not in argument.choices:
-            raise argparse.ArgumentTypeError(f"`{text}` is none of {', '.join(argument.choices)}")
-        return text
-
-    if kind not in (int, float):
-        return choice if argument.choices else kind
-
-    def number(text: str) -> object:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"`{text}` is no {'whole ' if kind is int else ''}number") from None
-        assert isinstance(value, int | float)
-        if least is not None and value < least:
-            raise argparse.ArgumentTypeError(f"{text} is less than {least}")
-        if most is not None and value > most:
-            raise argparse.ArgumentTypeError(f"{text} is more than {most:,}")
-        return value
-
+def _value(argument: Argument, text: str) -> object:
+    if argument.choices and text not in argument.choices:
+        raise CommandLineError(f"{_title(argument)}: `{text}` is none of {', '.join(argument.choices)}")
+    if argument.kind not in (int, float):
+        return argument.kind(text)
+    try:
+        number = argument.kind(text)
+    except ValueError:
+        kind = "whole number" if argument.kind is int else "number"
+        raise CommandLineError(f"{_title(argument)}: `{text}` is no {kind}") from None
+    assert isinstance(number, int | float)
+    if argument.at_least is not None and number < argument.at_least:
+        raise CommandLineError(f"{_title(argument)}: {text} is less than {argument.at_least}")
+    if argument.at_most is not None and number > argument.at_most:
+        raise CommandLineError(f"{_title(argument)}: {text} is more than {argument.at_most:,}")
     return number
 
 

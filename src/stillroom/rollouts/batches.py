@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from stillroom.config import READING, Reading
-from stillroom.rollouts.lines import BOM, BROKEN_ARCHIVE, next_part, squeeze_line
+from stillroom.rollouts.lines import BOM, next_part, squeeze_line
 from stillroom.rollouts.stats import ReadStats
 
 
@@ -51,7 +51,7 @@ def read_batches(
                     yield _without_mark([line]) if stats.lines == 1 else [line]
             else:
                 return
-    except BROKEN_ARCHIVE as error:
+    except EOFError as error:
         stats.broken = str(error)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -15,15 +14,9 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.squeeze import Squeezer
 from stillroom.rollouts.stats import ReadStats
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 BOM = b"\xef\xbb\xbf"
 # A named pipe may stand here since the folder was listed: opening it, or reading from it, would block for ever.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-BROKEN_ARCHIVE = (zstd.ZstdError, EOFError)
 
 
 def stored_path(path: Path) -> Path:
@@ -51,23 +44,11 @@ def open_stored(path: Path, *, reading: Reading = READING) -> BinaryIO:
     except BaseException:
         os.close(descriptor)
         raise
-    return (
-        file if path.suffix != ".zst" else io.BufferedReader(cast("io.RawIOBase", _Archive(file)), reading.chunk_bytes)
-    )
+    if path.suffix != ".zst":
+        return file
+    from stillroom.rollouts.archive import Archive
 
-
-class _Archive(zstd.ZstdFile):
-    """Closes the file that it reads from, too."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(file)
-        self._stored = file
-
-    def close(self) -> None:
-        try:
-            super().close()
-        finally:
-            self._stored.close()
+    return io.BufferedReader(cast("io.RawIOBase", Archive(file)), reading.chunk_bytes)
 
 
 def read_lines(
@@ -102,7 +83,7 @@ def read_lines(
             if not line or (line[0] <= 32 and line.isspace()):
                 continue
             yield line
-    except BROKEN_ARCHIVE as error:
+    except EOFError as error:
         stats.broken = str(error)
 
 

@@ -15,11 +15,6 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.lines import open_stored
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
@@ -51,8 +46,8 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
 def member(archive: zipfile.ZipFile, name: str, *, reading: Reading = READING) -> Iterator[BinaryIO]:
     """The text of a member, unpacked piece by piece.
 
-    Raises `RolloutError` if there is no such member, or it can't be unpacked, and one of `lines.BROKEN_ARCHIVE` where
-    it is damaged.
+    Raises `RolloutError` if there is no such member, or it can't be unpacked, and `EOFError` where it is
+    damaged.
     """
     refusal = RolloutError(f"`{name}` can't be read from the archive")
     try:
@@ -77,8 +72,10 @@ def member(archive: zipfile.ZipFile, name: str, *, reading: Reading = READING) -
     start = info.header_offset + _LOCAL_BYTES + int.from_bytes(header[26:28], "little")
     start += int.from_bytes(header[28:30], "little")
     packed = io.BufferedReader(_Window(cast("BinaryIO", file), start, info.compress_size), reading.batch_bytes)
-    with zstd.ZstdFile(packed) as text:
-        yield cast("BinaryIO", text)
+    from stillroom.rollouts.archive import Archive
+
+    with io.BufferedReader(cast("io.RawIOBase", Archive(packed)), reading.batch_bytes) as text:
+        yield text
 
 
 class _Window(io.RawIOBase):

@@ -37,7 +37,7 @@ from stillroom.rollouts.agents.inspect_ai.samples import (
 from stillroom.rollouts.agents.scan import File, scan_stores
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
-from stillroom.rollouts.lines import BROKEN_ARCHIVE, open_stored
+from stillroom.rollouts.lines import open_stored
 from stillroom.rollouts.speech import preview_text
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream
@@ -100,7 +100,7 @@ def _look(file: File, known: Mapping[str, FileStamp], max_line_bytes: int, readi
                 yield Broken(str(file.path), f"`{file.path}` has over {count} samples: the others are not read")
                 return
             yield discovery
-    except BROKEN_ARCHIVE as error:
+    except EOFError as error:
         raise RolloutError(f"`{file.path}` can't be used: it is damaged: {error}") from error
 
 
