@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from stillroom.config import Settings
 from stillroom.errors import FolderRefused, WorkspaceError
@@ -35,8 +36,7 @@ _MADE_AGAIN = (
 LOGS = ("hook.log*", "pass.log*", "sessions.jsonl*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaning:
+class Cleaning(msgspec.Struct, frozen=True, kw_only=True):
     """How a content is changed."""
 
     #: A file's new content; None: it goes.
@@ -50,8 +50,7 @@ class Cleaning:
     now: int  #: seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaned:
+class Cleaned(msgspec.Struct, frozen=True):
     """What was changed."""
 
     folder: Mended

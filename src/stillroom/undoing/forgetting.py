@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -99,8 +98,7 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.left or self.log_in_use or self.restless)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What is to be forgotten, and what a person is shown of it."""
 
     work: Forgetting

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from stillroom.offline.folder import byhand
 from stillroom.undoing.traces import Finder
@@ -27,15 +28,14 @@ _RECORD_ROW = re.compile(r"(handbook|summary): ([0-9a-f ]+)")
 _Fate = Literal["gone", "mixed", "kept"]
 
 
-@dataclass(slots=True)
-class Cut:
+class Cut(msgspec.Struct):
     """A handbook, and what was taken out of it."""
 
-    lines: list[str] = field(default_factory=list)
-    dropped: list[str] = field(default_factory=list)
-    undecided: list[str] = field(default_factory=list)
+    lines: list[str] = []
+    dropped: list[str] = []
+    undecided: list[str] = []
     #: Groups whose sessions are all forgotten.
-    emptied: set[str] = field(default_factory=set)
+    emptied: set[str] = msgspec.field(default_factory=set)
 
 
 def is_handbook(lines: Iterable[str]) -> bool:
@@ -58,12 +58,11 @@ def cut_handbook(lines: Sequence[str], finder: Finder, *, summary_keys: Iterable
     return cutter.cut
 
 
-@dataclass(slots=True)
-class _Cutter:
+class _Cutter(msgspec.Struct):
     finder: Finder
     #: Hashes of the lines that were generated; None: nobody knows.
     generated: frozenset[str] | None
-    cut: Cut = field(default_factory=Cut)
+    cut: Cut = msgspec.field(default_factory=Cut)
 
     def group(self, part: Sequence[str]) -> list[str]:
         if not self.finder.may_be_in("\n".join(part).encode("utf-8", "surrogateescape")):

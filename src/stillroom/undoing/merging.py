@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from stillroom.undoing.versions import Version
 from stillroom.workspace.artifacts import is_written_by_code
@@ -16,14 +17,13 @@ Files = dict[str, Content]
 """Contents by path, of what a consolidation may write."""
 
 
-@dataclass(slots=True)
-class Merge:
+class Merge(msgspec.Struct):
     """Files on their way back, with edits put in one after the other."""
 
     repository: Repository
     files: Files
     #: Files in which an edit and what is taken back can't be told apart; they are as they were before both.
-    conflicts: set[str] = field(default_factory=set)
+    conflicts: set[str] = msgspec.field(default_factory=set)
 
     def apply(self, old: Mapping[str, Content], new: Mapping[str, Content]) -> None:
         """Put the changes of one edit in: from `old` to `new`."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from stillroom.offline.folder import byhand
 from stillroom.undoing.handbook import GROUP, cut_handbook, is_handbook
@@ -21,13 +22,12 @@ _HEADING = re.compile(r"(#{1,6}) +(.*?)\s*")
 _LISTED = re.compile(r"(\s*- (?:learnings|desc): )(.*)")
 
 
-@dataclass(slots=True)
-class Purge:
+class Purge(msgspec.Struct):
     """Goes through texts; equal ones come out equal."""
 
     finder: Finder
     #: Hashes of lines taken out of a summary, in any version. The handbooks come last, when all are known.
-    keys: set[str] = field(default_factory=set)
+    keys: set[str] = msgspec.field(default_factory=set)
 
     def data(self, data: bytes) -> bytes | None:
         """A file's content without what is to be forgotten; None: the file goes whole."""
@@ -103,17 +103,16 @@ class Purge:
         return f"{listed[1]}{'; '.join(left)}"
 
 
-@dataclass(slots=True)
-class Purged:
+class Purged(msgspec.Struct):
     """A text that was gone through."""
 
     #: None: it goes whole.
     text: str | None
-    dropped: list[str] = field(default_factory=list)
+    dropped: list[str] = []
     #: Lines that rest on something forgotten, and on something else.
-    undecided: list[str] = field(default_factory=list)
+    undecided: list[str] = []
     #: Task groups of which no session is left.
-    emptied: set[str] = field(default_factory=set)
+    emptied: set[str] = msgspec.field(default_factory=set)
 
 
 def _filtered(lines: Sequence[str], goes: Callable[[str], bool], dropped: list[str]) -> list[str]:

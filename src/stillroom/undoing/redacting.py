@@ -6,7 +6,6 @@ What was found is kept in this process only, to look whether it is anywhere else
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -53,11 +52,10 @@ class Redacted(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.left or self.restless or self.log_in_use)
 
 
-@dataclass(slots=True)
-class _Inventory:
+class _Inventory(msgspec.Struct):
     """Secrets, and where they stand."""
 
-    places: dict[Secret, set[str]] = field(default_factory=dict)
+    places: dict[Secret, set[str]] = {}
 
     def look(self, text: str, place: str) -> None:
         for secret in secrets_in(text):
@@ -117,14 +115,13 @@ def redact_all(settings: Settings, store: Store, work: Redacting, *, checkpoint:
     return Redacted(kinds=inventory.kinds(), left=tuple(left), restless=done.folder.restless, log_in_use=not emptied)
 
 
-@dataclass(slots=True)
-class _Contents:
+class _Contents(msgspec.Struct):
     """Files without their secrets. A generated line that changes is still generated."""
 
     style: RedactionStyle
     #: Hashes of lines of summaries before and after.
-    gone: set[str] = field(default_factory=set)
-    new: set[str] = field(default_factory=set)
+    gone: set[str] = msgspec.field(default_factory=set)
+    new: set[str] = msgspec.field(default_factory=set)
 
     def data(self, data: bytes) -> bytes:
         text = data.decode("utf-8", "surrogateescape")

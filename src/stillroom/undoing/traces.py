@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 import msgspec
 import re2
@@ -96,8 +95,7 @@ def _tells(phrase: str) -> bool:
     return wide >= _LEAST_WIDE_CHARS
 
 
-@dataclass(slots=True)
-class Finder:
+class Finder(msgspec.Struct):
     """Looks for traces, each line once however often it comes."""
 
     traces: Traces
@@ -105,7 +103,7 @@ class Finder:
     _words: re2._Regexp | None = None
     #: Finds whatever the others may find; None: there are too many phrases for one automaton.
     _anything: re2._Regexp | None = None
-    _lines: dict[str, bool] = field(default_factory=dict)
+    _lines: dict[str, bool] = {}
 
     def __post_init__(self) -> None:
         options = _options()

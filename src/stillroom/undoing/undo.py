@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -62,8 +61,7 @@ class Undone(msgspec.Struct, frozen=True, kw_only=True):
     commit: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class UndoPlan:
+class UndoPlan(msgspec.Struct, frozen=True):
     """What is to be taken back, and what a person is shown of it."""
 
     work: Undoing

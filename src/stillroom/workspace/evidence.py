@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.lanes import Quarantined, Restated
@@ -21,8 +22,7 @@ _SUPPORTED_SHARE = 0.6
 _POINTERS = ("rollout_summaries/", "skills/", "desc:", "learnings:")
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     path: str
     number: int
     text: str

@@ -6,8 +6,6 @@ stays, so that the same inputs are not made into the same again. There is never 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,8 +70,10 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 def digest(seen: Mapping[str, Entry], *, engine: str) -> str:
     """One name for everything that a consolidator is shown, and for who it is."""
+    import hashlib
+
     rows = sorted((path, entry.blob, entry.executable) for path, entry in seen.items())
-    return hashlib.sha256(json.dumps([engine, rows]).encode("ascii")).hexdigest()
+    return hashlib.sha256(_ascii([engine, rows]).encode("ascii")).hexdigest()
 
 
 def changes_anything(staging: Staging) -> bool:
@@ -103,8 +103,14 @@ def hold(review: Path, staging: Staging, held: Held) -> None:
 def load(review: Path) -> Held | None:
     """What is held, if anything is. One that can't be read is none: the next consolidation takes its place."""
     try:
-        return msgspec.convert(json.loads((review / _HELD / _ABOUT).read_bytes()), type=Held)
-    except (OSError, ValueError):
+        written = (review / _HELD / _ABOUT).read_bytes()
+    except OSError:
+        return None
+    import json
+
+    try:
+        return msgspec.convert(json.loads(written), type=Held)
+    except ValueError:
         return None
 
 
@@ -187,7 +193,14 @@ def _rejected(review: Path) -> list[str]:
 
 
 def _write(path: Path, held: Held) -> None:
-    _put(path, json.dumps(msgspec.to_builtins(held)))  # ASCII: names need not be UTF-8
+    _put(path, _ascii(msgspec.to_builtins(held)))
+
+
+def _ascii(value: object) -> str:
+    """As JSON: names need not be UTF-8."""
+    import json  # hardly ever is something held
+
+    return json.dumps(value)
 
 
 def _put(path: Path, text: str) -> None:

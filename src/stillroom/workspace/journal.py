@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
+
+import msgspec
 
 from stillroom.errors import WorkspaceError
 from stillroom.workspace.artifacts import is_written_by_code
@@ -29,8 +30,7 @@ class Operation(NamedTuple):
     after: Entry | None
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(msgspec.Struct, frozen=True):
     """Everything that has to be done, before the first of it is."""
 
     NAME: ClassVar[str] = "journal.json"

@@ -9,8 +9,9 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.workspace.journal import Checkpoint
@@ -34,8 +35,7 @@ Change = Callable[[str, bytes], bytes | None]
 _TRIES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(msgspec.Struct, frozen=True):
     """What became of the folder."""
 
     written: tuple[str, ...] = ()

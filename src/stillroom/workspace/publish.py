@@ -12,8 +12,9 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.workspace.git import Content, Draft
@@ -42,8 +43,7 @@ _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 _FILES_SYNCED_SINGLY = 64
 
 
-@dataclass(frozen=True, slots=True)
-class PublishReport:
+class PublishReport(msgspec.Struct, frozen=True):
     """What came of a result."""
 
     #: The new baseline; None when nothing differs from the old one.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.errors import WorkspaceError
@@ -15,17 +16,16 @@ from stillroom.workspace.runs import LOCK, is_run, locked, retire
 from stillroom.workspace.tree import DEFAULTS
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryReport:
+class RecoveryReport(msgspec.Struct, frozen=True):
     """What was found of earlier runs."""
 
     #: Published half, now whole.
-    completed: Mapping[str, PublishReport] = field(default_factory=dict)
+    completed: Mapping[str, PublishReport] = {}
     discarded: tuple[str, ...] = ()
     #: Another process is at work on them.
     in_use: tuple[str, ...] = ()
     #: Can't be completed yet, and why.
-    blocked: Mapping[str, str] = field(default_factory=dict)
+    blocked: Mapping[str, str] = {}
 
 
 def recover(staging_dir: Path, history: History, *, limits: StageTwo = DEFAULTS) -> RecoveryReport:
@@ -58,8 +58,7 @@ def recover(staging_dir: Path, history: History, *, limits: StageTwo = DEFAULTS)
     return RecoveryReport(completed, tuple(discarded), tuple(in_use), blocked)
 
 
-@dataclass(frozen=True, slots=True)
-class LeftBehind:
+class LeftBehind(msgspec.Struct, frozen=True):
     """Runs whose process is gone."""
 
     #: Their result is being brought into the folder: that has to be completed.

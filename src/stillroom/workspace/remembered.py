@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Self
@@ -29,15 +28,14 @@ class _Look(msgspec.Struct, frozen=True, array_like=True, gc=False):
     entry: Entry
 
 
-@dataclass(slots=True)
-class Remembered:
+class Remembered(msgspec.Struct):
     """What is known of earlier scans, and what this one adds."""
 
     path: Path
     _old: Mapping[str, _Look]
     #: When this scan began, by the clock of the disk.
     _began_ns: int
-    _new: dict[str, _Look] = field(default_factory=dict)
+    _new: dict[str, _Look] = {}
     _learned: bool = False
 
     @classmethod

@@ -10,7 +10,8 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from stillroom.workspace.git import AUTHOR, BRANCH, Repository
 from stillroom.workspace.journal import Checkpoint
@@ -20,14 +21,13 @@ Change = Callable[[bytes], bytes | None]
 """A file's new content, or the same; None: the file was never there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(msgspec.Struct, frozen=True):
     """What became of a history."""
 
     #: Contents that are different now.
     contents: int = 0
     #: Versions by their old names, where they have new ones; None: nothing of it was left.
-    commits: Mapping[str, str | None] = field(default_factory=dict)
+    commits: Mapping[str, str | None] = {}
 
 
 def rewrite(

@@ -17,10 +17,11 @@ import fcntl
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.errors import InvalidArtifacts, WorkspaceError
@@ -41,8 +42,7 @@ from stillroom.workspace.validate import Before
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,80}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(msgspec.Struct, frozen=True):
     """Whether there is anything to do."""
 
     #: What code would write.
@@ -55,8 +55,7 @@ class Outlook:
         return self.sync.clean and not self.changes
 
 
-@dataclass(slots=True)
-class Staging:
+class Staging(msgspec.Struct):
     """One run's copy of the folder."""
 
     root: Path
@@ -67,11 +66,11 @@ class Staging:
     limits: StageTwo
     checkpoint: Checkpoint
     _lock: int
-    _baseline: dict[str, Entry] = field(default_factory=dict)
+    _baseline: dict[str, Entry] = {}
     _head: str | None = None
     _seen: Scan | None = None
-    _changes: list[Change] = field(default_factory=list)
-    _contents: dict[str, Content] = field(default_factory=dict)
+    _changes: list[Change] = []
+    _contents: dict[str, Content] = {}
     _open: bool = True
 
     @property

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from stillroom.config import RedactionStyle, StageTwo
 from stillroom.errors import WorkspaceError
@@ -45,11 +46,10 @@ _ELISION = late(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(msgspec.Struct, frozen=True):
     """What the agent was shown."""
 
-    files: Mapping[str, Entry] = field(default_factory=dict)
+    files: Mapping[str, Entry] = {}
     handbook: bytes = b""
     #: Paths that went away since the baseline: what rests on them must go too.
     deleted: frozenset[str] = frozenset()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -35,8 +34,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return self.severity in ("warning", "error") and self.fixed is None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A finding, with what mends it: a function that says what it did. It raises `StillroomError` or `OSError`."""
 
     finding: Finding

@@ -11,8 +11,9 @@ import os
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from stillroom.recall.freshness.anchors import Anchor
 from stillroom.recall.freshness.stored import Fact, State
@@ -37,16 +38,14 @@ class _NoAnswer(Exception):
     """git could not say, or not in time: nothing follows from it."""
 
 
-@dataclass(slots=True)
-class Moment:
+class Moment(msgspec.Struct):
     """When something was learnt about a repository, and at which commit, if the session noted it."""
 
     at: int  #: seconds
     commit: str | None = None
 
 
-@dataclass
-class Checker:
+class Checker(msgspec.Struct, dict=True):
     """One repository, asked until `until` on the monotonic clock."""
 
     place: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
@@ -154,11 +153,16 @@ def find(
     db: sqlite3.Connection, expression: str, *, among: Collection[str] | None, limit: int, offset: int
 ) -> list[Row]:
     """The passages that match, best first; with `among`, only those about one of these folders, or about none."""
+    listed = None
+    if among is not None:
+        import json
+
+        listed = json.dumps(sorted(among))
     rows = db.execute(
         _QUERIES["find"],
         {
             "expression": expression,
-            "folders": None if among is None else json.dumps(sorted(among)),
+            "folders": listed,
             "title_weight": _TITLE_WEIGHT,
             "limit": limit,
             "offset": offset,

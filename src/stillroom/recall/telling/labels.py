@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 LabelKind = Literal["section", "suffix", "words"]
 
@@ -23,8 +24,7 @@ _EVERYWHERE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(msgspec.Struct, frozen=True):
     """The words, and the folders in them. Without both: for every project."""
 
     #: One name, or several with commas between; "" if only folders are named.

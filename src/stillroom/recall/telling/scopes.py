@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from stillroom.recall.projects.remotes import repository_name, without_git_suffix
 from stillroom.recall.projects.repository import Repository, same_project
@@ -12,8 +13,7 @@ from stillroom.recall.telling.labels import Label, means_everywhere, names_in
 from stillroom.recall.telling.summary import Summary
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFolder:
+class KnownFolder(msgspec.Struct, frozen=True):
     """A folder in which a session ran, and the project that it belonged to then."""
 
     cwd: str
@@ -22,8 +22,7 @@ class KnownFolder:
     has_memory: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """For whom a line is. Without known projects, a session's own names and folder decide."""
 
     known: tuple[int, ...] = ()
@@ -31,14 +30,13 @@ class Scope:
     paths: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Scopes:
+class Scopes(msgspec.Struct):
     """What the labels mean."""
 
     #: One for each label; None: the words mean no project, the line is for every session.
-    scopes: list[Scope | None] = field(default_factory=list)
+    scopes: list[Scope | None] = []
     #: The projects that scopes name by their place in this list.
-    repositories: list[Repository] = field(default_factory=list)
+    repositories: list[Repository] = []
 
 
 def resolve(summary: Summary, folders: Sequence[KnownFolder]) -> Scopes:
@@ -56,7 +54,10 @@ def resolve(summary: Summary, folders: Sequence[KnownFolder]) -> Scopes:
     used = sorted({number for scope in found if scope for number in scope.known})
     places = {number: place for place, number in enumerate(used)}
     return Scopes(
-        scopes=[scope and replace(scope, known=tuple(places[number] for number in scope.known)) for scope in found],
+        scopes=[
+            scope and msgspec.structs.replace(scope, known=tuple(places[number] for number in scope.known))
+            for scope in found
+        ],
         repositories=[directory.repositories[number] for number in used],
     )
 

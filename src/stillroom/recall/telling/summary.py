@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from stillroom.recall.telling.labels import Label, of_description, of_heading, of_line, of_suffix
 from stillroom.recall.telling.packing import HEADING, ITEM, MORE, Line, is_bullet
@@ -27,14 +28,13 @@ _TAG = re.compile(r"<(?=\s{0,8}/?\s{0,8}(?:stillroom-memory|system-reminder|hook
 _MARKER = re.compile(r"MEMORY.SUMMARY", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class Summary:
+class Summary(msgspec.Struct):
     """Lines, with places in `labels` for scopes."""
 
-    lines: list[Line] = field(default_factory=list)
-    labels: list[Label] = field(default_factory=list)
+    lines: list[Line] = []
+    labels: list[Label] = []
     #: Labels of the sections under "What's in Memory", which know their folders best.
-    index: set[int] = field(default_factory=set)
+    index: set[int] = msgspec.field(default_factory=set)
 
 
 def harmless(text: str) -> str:
@@ -153,4 +153,6 @@ class _Reading:
                 found.setdefault(line.scope, []).extend(of_description(line.text))
         for scope, paths in found.items():
             label = self.summary.labels[scope]
-            self.summary.labels[scope] = replace(label, paths=tuple(dict.fromkeys((*label.paths, *paths))))
+            self.summary.labels[scope] = msgspec.structs.replace(
+                label, paths=tuple(dict.fromkeys((*label.paths, *paths)))
+            )

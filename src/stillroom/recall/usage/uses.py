@@ -6,7 +6,6 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -59,8 +58,7 @@ class Cited(NamedTuple):
         return self.digest, self.nth
 
 
-@dataclass(slots=True)
-class Looked:
+class Looked(msgspec.Struct):
     """A command that reads memory."""
 
     tool: str
@@ -76,12 +74,11 @@ class Looked:
         return self.digest, self.nth
 
 
-@dataclass(slots=True)
-class ThreadUses:
+class ThreadUses(msgspec.Struct):
     """What one session used."""
 
-    cited: list[Cited] = field(default_factory=list)
-    looked: list[Looked] = field(default_factory=list)
+    cited: list[Cited] = []
+    looked: list[Looked] = []
     #: The thread that it was forked from: it begins with that one's lines.
     origin: str | None = None
     read_bytes: int = 0
