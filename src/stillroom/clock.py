@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+DAY_SECONDS = 24 * 3600
+
 
 class Clock(Protocol):
     """Tells the time of the world. Durations for metrics use `time.perf_counter` instead."""

@@ -45,11 +45,6 @@ class PhaseForecast(msgspec.Struct, frozen=True, kw_only=True):
     #: No call of this model is on record.
     first: bool
 
-    @property
-    def weighted_tokens(self) -> int:
-        """Output, and input that does not come from the prompt cache: what the caps count."""
-        return self.usage.input_tokens - self.usage.cached_input_tokens + self.usage.output_tokens
-
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """What a pass would do with models."""
@@ -121,7 +116,7 @@ def forecast(
         extract=extract,
         consolidate=consolidate,
         run_cap=settings.memories.max_weighted_tokens_per_run,
-        weighted_tokens=sum(phase.weighted_tokens for phase in phases),
+        weighted_tokens=sum(phase.usage.weighted_tokens for phase in phases),
         cost_usd=sum(costs) if len(costs) == len(phases) else None,
     )
 

@@ -19,6 +19,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int = 0
     reasoning_tokens: int = 0
 
+    def __add__(self, other: Usage) -> Usage:
+        """Of both together: `sum(usages, Usage())`."""
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
+
+    @property
+    def weighted_tokens(self) -> int:
+        """Output, and input that does not come from the prompt cache: what the caps count."""
+        return self.input_tokens - self.cached_input_tokens + self.output_tokens
+
     def by_type(self) -> tuple[tuple[str, int], ...]:
         """The values of the `token_usage` metrics, by Codex's `token_type`."""
         return (

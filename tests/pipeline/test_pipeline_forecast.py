@@ -61,7 +61,7 @@ async def test_a_dry_run_says_what_a_pass_then_sends_and_leaves_no_trace(tmp_pat
     expected = forecast_of(report)
     assert (expected.threads, expected.unreadable, expected.cost_usd) == (6, 0, 0.0)  # a server on this machine
     assert expected.consolidate is not None
-    assert (expected.consolidate.model, expected.consolidate.weighted_tokens) == (OFFLINE, 0)
+    assert (expected.consolidate.model, expected.consolidate.usage.weighted_tokens) == (OFFLINE, 0)
     assert done.extract is not None
     assert done.extract.claimed == 6
     # The request's JSON has the schema beside the prompts, and escapes.

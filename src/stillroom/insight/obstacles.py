@@ -49,11 +49,7 @@ def _found(
     if not models:
         return
     today = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y-%m-%d")
-    used = sum(
-        each.usage.input_tokens - each.usage.cached_input_tokens + each.usage.output_tokens
-        for each in spent
-        if each.day == today
-    )
+    used = sum(each.usage.weighted_tokens for each in spent if each.day == today)
     if used >= memories.max_weighted_tokens_per_day:
         cap = f"{used:,} of {memories.max_weighted_tokens_per_day:,} weighted tokens of today (UTC) are used"
         yield Obstacle(kind="day_cap", told=cap, remedy="memories.max_weighted_tokens_per_day")

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from stillroom.clock import Clock
+from stillroom.clock import DAY_SECONDS, Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.insight.facts import Facts, read_facts
 from stillroom.insight.obstacles import Obstacle, obstacles
@@ -28,7 +28,6 @@ from stillroom.workspace import held
 PASSES_SHOWN = 5
 SESSIONS_SHOWN = 5
 FAILURES_SHOWN = 20
-_DAY_SECONDS = 24 * 3600
 #: Memory that was used within so many days is worth its place.
 _WORTH_DAYS = 30
 
@@ -159,10 +158,10 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         consolidation=_consolidation(store.consolidation.job(), settings, now),
         passes=tuple(_pass(record) for record in store.ledger.last_passes(PASSES_SHOWN)),
         folder=measure(settings.root),
-        worth=store.uses.worth(since=now - _WORTH_DAYS * _DAY_SECONDS),
+        worth=store.uses.worth(since=now - _WORTH_DAYS * DAY_SECONDS),
         facts=read_facts(settings.home),
         told=told_sessions(settings.home, limit=SESSIONS_SHOWN),
-        spent_today=_spent(store.ledger.spending(since=now - now % _DAY_SECONDS)),
+        spent_today=_spent(store.ledger.spending(since=now - now % DAY_SECONDS)),
         spent=_spent(spent),
         reads=tuple(store.reads.totals()),
         unknown=tuple(store.reads.unknown()),
@@ -288,17 +287,13 @@ def _spent(totals: Sequence[SpendingTotal]) -> tuple[Spent, ...]:
             model=model,
             calls=sum(total.calls for total in each),
             failed_calls=sum(total.failed_calls for total in each),
-            usage=_summed([total.usage for total in each]),
+            usage=sum((total.usage for total in each), Usage()),
             cost_usd=sum(total.cost_usd for total in each),
             unpriced_calls=sum(total.unpriced_calls for total in each),
         )
         for (phase, model), each in sorted(days.items())
         if model != OFFLINE
     )
-
-
-def _summed(usages: Sequence[Usage]) -> Usage:
-    return Usage(**{name: sum(getattr(usage, name) for usage in usages) for name in Usage.__struct_fields__})
 
 
 def _size(path: Path) -> int:

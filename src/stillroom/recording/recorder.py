@@ -142,13 +142,7 @@ class Recorder:
     def usage(self, usage: Usage) -> None:
         """What a request to the model used."""
         with self._counting:
-            self._total = Usage(
-                input_tokens=self._total.input_tokens + usage.input_tokens,
-                cached_input_tokens=self._total.cached_input_tokens + usage.cached_input_tokens,
-                cache_write_tokens=self._total.cache_write_tokens + usage.cache_write_tokens,
-                output_tokens=self._total.output_tokens + usage.output_tokens,
-                reasoning_tokens=self._total.reasoning_tokens + usage.reasoning_tokens,
-            )
+            self._total += usage
             self._write("event_msg", usage_payload(usage, self._total))
 
     # Its life

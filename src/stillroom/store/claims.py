@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence, Set
 from itertools import islice
 from typing import NamedTuple
 
+from stillroom.clock import DAY_SECONDS
 from stillroom.config import Memories, StageOne
 from stillroom.errors import StoreError
 from stillroom.store import leases
@@ -31,7 +32,6 @@ from stillroom.store.records import (
 from stillroom.store.sql import execute
 from stillroom.store.texts import from_sql, to_sql
 
-_DAY_MS = 24 * 3600 * 1000
 _HOUR_MS = 3600 * 1000
 #: Before every thread: a backfill has no age limit.
 _EVER_MS = -(2**62)
@@ -106,7 +106,7 @@ def _span(
     cwd: str | None,
     now_ms: int,
 ) -> dict[str, object]:
-    young_ms = now_ms - max(memories.max_rollout_age_days, 0) * _DAY_MS
+    young_ms = now_ms - max(memories.max_rollout_age_days, 0) * DAY_SECONDS * 1000
     return {
         "oldest_ms": _EVER_MS if backfill or upgrade else young_ms,
         "oldest_new_ms": _EVER_MS if backfill else young_ms,

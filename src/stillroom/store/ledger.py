@@ -90,8 +90,7 @@ class Ledger:
 def _count_on(db: sqlite3.Connection, counted: Spent) -> Spent:
     """With the calls that were recorded since it was counted."""
     row = execute(db, "sum_new_calls", since=counted.since, after=counted.last_id).fetchone()
-    usage = Usage(**{name: getattr(counted.usage, name) + row[name] for name in _USAGE})
-    return Spent(since=counted.since, last_id=row["last_id"], usage=usage)
+    return Spent(since=counted.since, last_id=row["last_id"], usage=counted.usage + _usage(row))
 
 
 def _without_usage(row: sqlite3.Row) -> dict[str, Any]:  # Any: as `values`

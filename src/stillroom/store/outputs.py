@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import sqlite3
 
-from stillroom.clock import Clock
+from stillroom.clock import DAY_SECONDS, Clock
 from stillroom.store.database import Database
 from stillroom.store.records import Learnt, OutputStamp, RawMemory, Stage1Output
 from stillroom.store.selection import to_output
 from stillroom.store.sql import execute
 from stillroom.store.texts import from_sql, to_sql, values
-
-_DAY_SECONDS = 24 * 3600
 
 
 class Outputs:
@@ -67,7 +65,7 @@ class Outputs:
     def prune(self, *, max_unused_days: int, limit: int) -> int:
         """Remove outputs that are not selected and were not used for longer than this, oldest first; returns how many.
         Their jobs stay done."""
-        cutoff = self._clock.now() - max(max_unused_days, 0) * _DAY_SECONDS
+        cutoff = self._clock.now() - max(max_unused_days, 0) * DAY_SECONDS
         with self._database.write() as db:
             return execute(db, "prune_outputs", cutoff=cutoff, limit=max(limit, 0)).rowcount
 

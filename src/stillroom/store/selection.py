@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import sqlite3
 
+from stillroom.clock import DAY_SECONDS
 from stillroom.config import StageTwo
 from stillroom.store.records import Selection, Stage1Output
 from stillroom.store.sql import execute
 from stillroom.store.texts import to_sql, values
-
-_DAY_SECONDS = 24 * 3600
 
 
 def enqueue(db: sqlite3.Connection, watermark: int) -> None:
@@ -27,7 +26,7 @@ def select(db: sqlite3.Connection, *, limit: int, max_unused_days: int, now: int
     """The top `limit` outputs, and with them what the previous selection adds to the files on disk."""
     if limit <= 0:
         return Selection(selected=(), on_disk=())
-    cutoff = now - max(max_unused_days, 0) * _DAY_SECONDS
+    cutoff = now - max(max_unused_days, 0) * DAY_SECONDS
     selected = [to_output(row) for row in execute(db, "select_outputs", cutoff=cutoff, limit=limit)]
     previous = [to_output(row) for row in execute(db, "select_previous_outputs", limit=2 * limit)]
     chosen = {output.thread_id for output in selected}

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from stillroom.clock import DAY_SECONDS
 from stillroom.errors import WorkspaceError
 from stillroom.workspace.layout import EXTENSIONS
 from stillroom.workspace.tree import names, opened, parent, shown, write_new
@@ -18,7 +19,6 @@ from stillroom.workspace.tree import names, opened, parent, shown, write_new
 INSTRUCTIONS = f"{EXTENSIONS}/ad_hoc/instructions.md"
 
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}", re.ASCII)
-_DAY_SECONDS = 86_400
 
 
 def seed_instructions(root: Path) -> bool:
@@ -49,7 +49,7 @@ def prune_resources(root: Path, *, now: int, days: int) -> list[str]:
 
 
 def _stale(descriptor: int, *, now: int, days: int) -> Iterator[str]:
-    cutoff = now - days * _DAY_SECONDS
+    cutoff = now - days * DAY_SECONDS
     for extension in _names(descriptor, EXTENSIONS):
         folder = f"{EXTENSIONS}/{extension}"
         if "instructions.md" not in _names(descriptor, folder):

@@ -134,6 +134,4 @@ def _usage(counted: Any) -> Usage:
 
 def _sum(usages: Sequence[Usage]) -> Usage | None:
     """All answers to one request; one, unless more were asked for."""
-    if len(usages) < 2:
-        return usages[0] if usages else None
-    return Usage(**{name: sum(getattr(usage, name) for usage in usages) for name in Usage.__struct_fields__})
+    return sum(usages, Usage()) if usages else None

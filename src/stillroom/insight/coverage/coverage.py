@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from stillroom.clock import Clock
+from stillroom.clock import DAY_SECONDS, Clock
 from stillroom.config import LOOKUP, Settings
 from stillroom.errors import RecallError, RolloutError
 from stillroom.insight.coverage.counted import Count, Counted, load_counts, save_counts
@@ -26,7 +26,6 @@ from stillroom.store.rules import State
 from stillroom.workspace.artifacts import summary_stem
 from stillroom.workspace.layout import HANDBOOK, SKILLS, SUMMARY
 
-_DAY_MS = 24 * 3600 * 1000
 WORST_SHOWN = 5
 #: Sessions without a person, of the memory itself, or that a person switched off: nothing of them is to be remembered.
 _NOT_LOOKED_AT = frozenset(
@@ -110,7 +109,7 @@ def read_coverage(
     """Compare the sessions of the last days with the memory. A session is read once, until it, its output or the
     folder changes. Raises `StoreError`."""
     now_ms = clock.now_ms()
-    since_ms = now_ms - days * _DAY_MS
+    since_ms = now_ms - days * DAY_SECONDS * 1000
     question = Question(memories=settings.memories, stage=settings.stage_one, now_ms=now_ms)
     recent = [each for each in store.standings.of_all(question) if each.thread.updated_at_ms >= since_ms]
     rules = {each.thread.thread_id: each.decided.rule if each.decided else None for each in recent}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stillroom.clock import DAY_SECONDS
 from stillroom.store.rules.values import (
-    DAY_SECONDS,
     Change,
     Facts,
     Output,

@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from stillroom.clock import DAY_SECONDS
 from stillroom.config import OFFLINE, Memories, StageOne
 from stillroom.store.records import Job, Told
 
-DAY_SECONDS = 24 * 3600
 _HOUR_MS = 3600 * 1000
 
 SOURCES = frozenset({"cli", "vscode", "atlas", "chatgpt", '{"custom":"atlas"}', '{"custom":"chatgpt"}'})
