@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from stillroom.config import READING, Reading, StageOne
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.codex.forks import Fork, copied_from, origin_of
+from stillroom.rollouts.agents.codex.forks import Fork, keys_of, origin_of
 from stillroom.rollouts.agents.codex.source import source_text
 from stillroom.rollouts.agents.codex.state import State, state_threads
 from stillroom.rollouts.agents.codex.state import refreshed as refreshed_by
@@ -91,10 +91,15 @@ def open_items(
     What a fork copied is left out if the rollout that it was made from is still there; with `stop_after_bytes` that is
     not looked for, and the iteration ends after the line that passes that mark.
     """
-    if stop_after_bytes is None and (origin := origin_of(path, max_line_bytes=max_line_bytes, reading=reading)):
-        copied = copied_from(origin, max_line_bytes=max_line_bytes, reading=reading)
-        return open_stream(path, Fork(ReadStats(), copied=copied), max_line_bytes=max_line_bytes, reading=reading)
-    return open_rollout(path, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
+    if stop_after_bytes is not None:
+        return open_rollout(path, max_line_bytes=max_line_bytes, stop_after_bytes=stop_after_bytes, reading=reading)
+
+    def copied_from(thread_id: str) -> list[int]:
+        origin = origin_of(path, thread_id)
+        return [] if origin is None else keys_of(origin, max_line_bytes=max_line_bytes, reading=reading)
+
+    fork = Fork(ReadStats(), copied_from=copied_from)
+    return open_stream(path, fork, max_line_bytes=max_line_bytes, reading=reading)
 
 
 def refreshed(home: Path, stored: Iterable[Thread]) -> Iterator[Thread]:
