@@ -9,7 +9,7 @@ What has no line is not looked into: kinds that are passed over as a whole, a to
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,7 @@ _BATCHES = 4
 _LOOKS_INSIDE = 3
 _MOST_SHAPES = 200
 #: A longer line holds an output or a blob, and to find its fields takes as long as to read it.
-_MAX_LINE_BYTES = 32 * 1024
+_MAX_LINE_BYTES = 8 * 1024
 #: Elements looked at of a list, and unknown fields told of one record: each is looked at for a secret.
 _MAX_ELEMENTS = 8
 _MAX_UNKNOWN = 20
@@ -49,12 +49,18 @@ _Fields = dict[str, msgspec.Raw]
 D = TypeVar("D", bound=Decoder)
 
 
+class Level(NamedTuple):
+    """What may stand at one level."""
+
+    names: frozenset[str]
+    #: The fields among them that lead to levels, and where each leads.
+    doors: dict[str, str]
+
+
 class Known(NamedTuple):
     """The fields of one agent's records."""
 
-    levels: dict[str, frozenset[str]]
-    #: The fields that lead to a level.
-    doors: frozenset[str]
+    levels: dict[str, Level]
 
 
 @cache
@@ -68,11 +74,16 @@ def known_fields(agent: str) -> Known:
 
 def known_of(text: str) -> Known:
     """The same of the text of such a file. A level may have several lines."""
-    levels: dict[str, frozenset[str]] = {}
+    names: dict[str, list[str]] = {}
     for line in text.splitlines():
-        level, _, names = line.partition(": ")
-        levels[level] = levels.get(level, frozenset()) | frozenset(names.split())
-    return Known(levels, frozenset(door for level in levels for door in (level, level.rpartition(":")[0])))
+        level, _, listed = line.partition(": ")
+        names.setdefault(level, []).extend(listed.split())
+    doors = {door for level in names for door in (level, level.rpartition(":")[0])}
+    return Known({level: _level(level, listed, doors) for level, listed in names.items()})
+
+
+def _level(level: str, names: list[str], doors: set[str]) -> Level:
+    return Level(frozenset(names), {name: door for name in names if (door := f"{level}.{name}") in doors})
 
 
 def unknown_fields(line: bytes, known: Known) -> list[str]:
@@ -127,30 +138,36 @@ class FieldWatch:
 def _unknown(fields: _Fields, door: str, known: Known) -> list[str]:
     """Those among the fields behind a door, and among those inside."""
     kind = _kind(fields, _KINDS if door else _RECORD_KINDS)
-    level = (f"{door}:{kind}" if kind else door) if door else kind or _NO_KIND
-    names = known.levels.get(level)
-    if names is None:
+    name = (f"{door}:{kind}" if kind else door) if door else kind or _NO_KIND
+    level = known.levels.get(name)
+    if level is None:
         return []
-    unknown = islice((name for name in fields if name not in names), _MAX_UNKNOWN)
-    found = [f"{level}.{_shown(name)}" for name in unknown]
-    for name, value in fields.items():
-        if (inside := f"{level}.{name}") in known.doors:
-            for each in _objects(bytes(value)):
+    found: list[str] = []
+    if not fields.keys() <= level.names:
+        unknown = islice((field for field in fields if field not in level.names), _MAX_UNKNOWN)
+        found = [f"{name}.{_shown(field)}" for field in unknown]
+    for field, inside in level.doors.items():
+        if field in fields:
+            for each in _objects(bytes(fields[field])):
                 found += _unknown(_fields(each), inside, known)
     return found
 
 
 def _kind(fields: _Fields, names: Iterable[str]) -> str:
     """What the first of the names that is there says."""
-    value = next((bytes(fields[name]) for name in names if name in fields), b"")
-    return value[1:-1].decode("utf-8", "replace") if value.startswith(b'"') else ""
+    for name in names:
+        if name in fields:
+            value = bytes(fields[name])
+            return value[1:-1].decode("utf-8", "replace") if value[:1] == b'"' else ""
+    return ""
 
 
-def _objects(value: bytes) -> Iterator[bytes | msgspec.Raw]:
-    if value.startswith(b"{"):
-        yield value
-    elif value.startswith(b"["):
-        yield from (each for each in _elements(value)[:_MAX_ELEMENTS] if bytes(each).startswith(b"{"))
+def _objects(value: bytes) -> Iterable[bytes | msgspec.Raw]:
+    if value[:1] == b"{":
+        return (value,)
+    if value[:1] == b"[":
+        return [each for each in _elements(value)[:_MAX_ELEMENTS] if bytes(each)[:1] == b"{"]
+    return ()
 
 
 def _shown(name: str) -> str:
