@@ -20,33 +20,30 @@ _OPEN_MEMORY_BLOCK = re.compile(r"<stillroom-memory\b.*\Z", re.DOTALL)
 _OPEN_MEMORY_LINES = re.compile(r"^[ \t]*<stillroom-memory\b[^>\n]*>[ \t]*\n.*\Z", re.DOTALL | re.MULTILINE)
 _EXCLUDED = (("# agents.md instructions", "</instructions>"), ("<skill>", "</skill>"))
 _EXCLUDED_STARTS = tuple(start for start, _ in _EXCLUDED)
-_CONTENT = b'"content"'
-_PARTS = b'"content":[{'
-_MAY_EXCLUDE = re.compile(rb'"text"(?!:"(?:\w|<[A-RT-Za-rt-z]))')
 _IMAGE = re.compile(
     rb"data:[\w.+-]{1,80}/[\w.+-]{1,80}(?:;[\w=.+-]{1,80}){0,8};base64,"
     rb"(?:\[blob: (?P<squeezed>\d+) bytes\]|(?P<text>[A-Za-z0-9+/=_-]{64,}))"
 )
 
 
-class _Part(msgspec.Struct):
+class Part(msgspec.Struct, gc=False):
+    """What is looked at of one part of a message."""
+
     type: str = ""
     text: str = ""
 
 
-class _Message(msgspec.Struct):
-    content: list[_Part] = []
+class Message(msgspec.Struct, gc=False):
+    """What is looked at of a message, as most are."""
+
+    role: str | None = None
+    content: list[Part] = []
 
 
-class _Line(msgspec.Struct):
-    payload: _Message
-
-
-_message = msgspec.json.Decoder(_Message)
-_line = msgspec.json.Decoder(_Line)
+_message = msgspec.json.Decoder(Message)
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _parts = msgspec.json.Decoder(list[msgspec.Raw])
-_part = msgspec.json.Decoder(_Part)
+_part = msgspec.json.Decoder(Part)
 
 
 def clean(raw: bytes, *, user: bool) -> tuple[bytes | None, int]:
@@ -74,7 +71,7 @@ def is_excluded(text: str) -> bool:
 def without_instructions(raw: bytes) -> bytes | None:
     """A user message without its excluded parts; the same bytes if it has none, None if nothing is left."""
     try:
-        if _all_kept(_message.decode(raw).content):
+        if keeps_all_parts(_message.decode(raw)):
             return raw
     except msgspec.DecodeError:
         pass  # a part of another kind spoils only the short way
@@ -94,24 +91,12 @@ def without_instructions(raw: bytes) -> bytes | None:
     return msgspec.json.encode(message)
 
 
-def keeps_all_parts(line: bytes) -> bool:
-    """True of most lines with a user's message of which `without_instructions` takes nothing. Never true of another."""
-    # Most are told without decoding: there is one list of parts, no letter is spelled in another way, and no text
-    # begins as one that is taken out.
-    escapes = b"\\" in line and b"\\u" in line  # the first look is far cheaper, and settles many
-    if not escapes and _PARTS in line and line.count(_CONTENT) == 1 and _MAY_EXCLUDE.search(line) is None:
-        return True
-    try:
-        return _all_kept(_line.decode(line).payload.content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-
-
-def _all_kept(parts: list[_Part]) -> bool:
-    for part in parts:
+def keeps_all_parts(message: Message) -> bool:
+    """True of most messages of a user of which `without_instructions` takes nothing. Never true of another."""
+    for part in message.content:
         if part.text.lstrip()[:24].lower().startswith(_EXCLUDED_STARTS):
             return False
-    return bool(parts)
+    return bool(message.content)
 
 
 def without_memory(raw: bytes, *, user: bool) -> bytes | None:

@@ -71,7 +71,7 @@ _ids = msgspec.json.Decoder(_Ids)
 _raw = msgspec.json.Decoder(_Raw)
 
 
-def meta_id(payload: bytes) -> str:
+def meta_id(payload: bytes | msgspec.Raw) -> str:
     """Only the thread's id; raises as `parse_meta` does."""
     raw = _ids.decode(payload)
     return _text(raw.id) or _text(raw.session_id) or ""
