@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from stillroom.cli.moment import moment
-from stillroom.cli.output import Line, many, print_answer, print_json, size
+from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
@@ -15,6 +15,7 @@ from stillroom.config import load_settings
 from stillroom.insight.coverage.counted import Count
 from stillroom.insight.coverage.coverage import Amounts, Coverage, Worst, read_coverage
 from stillroom.store import Store
+from stillroom.wording import many, size
 
 _PARTS_TOLD = 8
 _TITLE_CHARS = 60

@@ -20,6 +20,7 @@ from stillroom.errors import ConfigError
 from stillroom.undoing.choosing import Choice
 from stillroom.undoing.forgetting import Forgotten, Preview, forget, plan_forgetting, still_there
 from stillroom.undoing.residue import Left
+from stillroom.wording import many
 
 #: So many are shown one by one.
 _SHOWN = 12
@@ -145,8 +146,8 @@ def _tell(done: Forgotten) -> None:
 
 
 def _done(done: Forgotten) -> Iterator[Line]:
-    counted = f"{_count(done.threads, 'session')}, {_count(done.files, 'file')}, {_count(done.lines, 'line')}"
-    contents = f"{_count(done.old_contents, 'content')} of the history"
+    counted = f"{many(done.threads, 'session')}, {many(done.files, 'file')}, {many(done.lines, 'line')}"
+    contents = f"{many(done.old_contents, 'content')} of the history"
     yield ("green" if done.is_complete else None), f"forgotten: {counted}, {contents}"
     yield from lines_left(done.left)
     for path in done.restless:
@@ -157,10 +158,6 @@ def _done(done: Forgotten) -> Iterator[Line]:
         yield None, "end what uses these places, or delete them; then say it again"
     elif done.undecided or done.lines:
         yield None, "the next consolidation puts counts and lists right"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def lines_left(left: tuple[Left, ...]) -> Iterator[Line]:

@@ -69,20 +69,6 @@ def _has_colours(stream: TextIO) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and understood)
 
 
-def many(number: int, one: str, several: str | None = None) -> str:
-    """`1 session`, `2 sessions`."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
-def size(count: int) -> str:
-    """Bytes, rounded: `12 kB`."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:,} {unit}"
-        count = round(count / 1000)
-    return f"{count:,} GB"
-
-
 def print_error(message: str, *, hint: str | None = None) -> None:
     """`error: …`, and below it what to do."""
     sys.stderr.write(f"{_styled('error:', 'bold red', sys.stderr)} {plain(message)}\n")

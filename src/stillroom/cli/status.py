@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stillroom.cli.moment import moment
-from stillroom.cli.output import Line, many, print_answer, print_json, size
+from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.cli.rulings import why
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
 from stillroom.insight.facts import Facts
 from stillroom.insight.status import PassLine, Spent, Status, read_status
 from stillroom.store import Store
+from stillroom.wording import many, size
 
 _STATES = {
     "next": "next",

@@ -7,13 +7,14 @@ from datetime import datetime
 from pathlib import Path
 
 from stillroom.cli.moment import moment
-from stillroom.cli.output import Line, many, print_answer, print_json
+from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE, load_settings
 from stillroom.insight.why.answer import Answer, Rests, Support, Why
 from stillroom.insight.why.asking import asking
 from stillroom.insight.why.origin import Origin
 from stillroom.insight.why.quote import Quote
+from stillroom.wording import many
 
 _COMMIT_CHARS = 10
 _SUPPORT: dict[Support, Line] = {

@@ -13,6 +13,7 @@ from stillroom.undoing.alone import alone
 from stillroom.undoing.cleaning import settle
 from stillroom.undoing.forgetting import finish_forgetting
 from stillroom.undoing.unfinished import Forgetting, Redacting, Undoing
+from stillroom.wording import many
 from stillroom.workspace.journal import Journal
 
 
@@ -42,7 +43,7 @@ def finish(settings: Settings, store: Store) -> str | None:
     match work:
         case Forgetting():
             forgotten = finish_forgetting(settings, store, work)
-            count = f"{forgotten.threads:,} session{'' if forgotten.threads == 1 else 's'}"
+            count = many(forgotten.threads, "session")
             return _told(f"forgot {count} that a killed `forget` had begun with", complete=forgotten.is_complete)
         case Redacting():
             from stillroom.undoing.redacting import redact_all  # the rules take a twentieth of a second to load

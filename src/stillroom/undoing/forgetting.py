@@ -30,6 +30,7 @@ from stillroom.undoing.purging import Purge
 from stillroom.undoing.residue import Left, residue
 from stillroom.undoing.traces import Finder, Traces
 from stillroom.undoing.unfinished import Forgetting
+from stillroom.wording import many
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import EXTENSIONS, HANDBOOK, SUMMARY
@@ -179,7 +180,7 @@ def finish_forgetting(
         content=purge.data,
         line=lambda line: "" if finder.is_traced(line) else line,
         is_gone=finder.names_in,
-        message=f"Forget {len(work.threads):,} session{'' if len(work.threads) == 1 else 's'}",
+        message=f"Forget {many(len(work.threads), 'session')}",
         now=work.at,
     )
     done = clean(settings, cleaning, checkpoint=checkpoint)

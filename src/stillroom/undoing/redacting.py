@@ -19,6 +19,7 @@ from stillroom.undoing.handbook import is_handbook, with_keys
 from stillroom.undoing.residue import Left, residue
 from stillroom.undoing.traces import Finder, Traces
 from stillroom.undoing.unfinished import Redacting
+from stillroom.wording import many
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import SUMMARY
@@ -101,7 +102,7 @@ def redact_all(settings: Settings, store: Store, work: Redacting, *, checkpoint:
         content=contents.data,
         line=lambda line: redact(line, style=style),
         is_gone=lambda path: False,
-        message=f"Redact {len(inventory.places):,} secret{'' if len(inventory.places) == 1 else 's'}",
+        message=f"Redact {many(len(inventory.places), 'secret')}",
         now=work.at,
     )
     done = clean(settings, cleaning, checkpoint=checkpoint)

@@ -12,6 +12,7 @@ from stillroom.insight.doctor.finding import Found, found, ok
 from stillroom.pausing import paused_since
 from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone
+from stillroom.wording import many
 from stillroom.workspace import held
 from stillroom.workspace.history import History
 from stillroom.workspace.recovery import left_behind, recover
@@ -42,7 +43,7 @@ def _unfinished(settings: Settings, clock: Clock) -> Iterator[Found]:
         case None:
             yield ok("unfinished", "nothing is half taken back")
         case unfinished.Forgetting(threads=threads):
-            what = f"a `forget` of {len(threads):,} session{'' if len(threads) == 1 else 's'} was killed before its end"
+            what = f"a `forget` of {many(len(threads), 'session')} was killed before its end"
             yield _to_finish(settings, clock, what, path)
         case unfinished.Undoing():
             yield _to_finish(settings, clock, "an `undo` was killed before its end", path)
@@ -66,7 +67,7 @@ def _staging(settings: Settings) -> Iterator[Found]:
         yield ok("staging", "no killed run left anything")
         return
     half = f"; {len(left.half_published):,} half published, to be completed" if left.half_published else ""
-    what = f"{number:,} killed run{'' if number == 1 else 's'} left a copy of the memory folder{half}"
+    what = f"{many(number, 'killed run')} left a copy of the memory folder{half}"
     remedy = "stillroom doctor --fix  # or any consolidation clears it"
     clear = partial(_recover, settings)
     yield found("staging", "warning", what, where=str(settings.staging), remedy=remedy, mend=clear)

@@ -13,6 +13,7 @@ from stillroom.recall.projects.repository import Repository, find_same, identify
 from stillroom.recall.projects.switched_off import load_switched_off
 from stillroom.recall.telling.packing import pack
 from stillroom.recall.telling.prepared import SUMMARY, Prepared, load, stamp_of
+from stillroom.wording import many
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,9 +204,9 @@ def _receipt(left: LeftOut, version: str, *, is_partial: bool) -> str:
     """What is not above, and how to get at it."""
     told = ["what was edited a moment ago"] if is_partial else []
     if left.other_lines:
-        told.append(f"{_count(left.other_lines, 'line')} of {_count(left.other_projects, 'other project')}")
+        told.append(f"{many(left.other_lines, 'line')} of {many(left.other_projects, 'other project')}")
     if left.no_room:
-        told.append(f"{_count(left.no_room, 'line')} for want of room")
+        told.append(f"{many(left.no_room, 'line')} for want of room")
     of = f"version {version[:_COMMIT_CHARS]} of the memory" if version else "the memory"
     if not told:
         return f"This is the whole index of {of}; nothing was left out."
@@ -214,10 +215,6 @@ def _receipt(left: LeftOut, version: str, *, is_partial: bool) -> str:
         f"Left out of the index of {of}: {' and '.join(told)}{about}. To read all of it: "
         f"`stillroom read {SUMMARY}`, or the MCP tool `read` with that path."
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _version(home: str) -> str:
