@@ -55,6 +55,9 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         causes = explanations.explanation(before or near, frozenset(), ())
         # What is found only after an edit explains the one that comes next.
         carried = [s for s in here if s.step > edits[-1] and s.causal and s.tone == "plain"]
+        if not causes and any(f.turn == turn.number and f.causes for f in known):
+            # What was complained of is what the command showed.
+            symptom = ""
         if causes and (symptom or (_first(turn) and _is_seen(turn, causes))):
             out.append(_failure(turns, turn, symptom or _first(turn), causes, edits[-1]))
             symptom = ""

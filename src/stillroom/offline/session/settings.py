@@ -22,7 +22,7 @@ _KEY = late(r"^(.{0,80}?[^\W\d].{0,60}?)\s*(?::?=(?!=)|:(?!:)|=>)\s*\S")
 _NUMBER = late(r"(?<![A-Za-z]-)(?<![A-Za-z0-9_.])\d+(?:[._]\d+)*(?!\d|(?:st|nd|rd|th)\b)")
 _HOUR = late(r"\s?(?:[ap]\.?m\b|o'clock|uhr|点|點|時|시|часов|вечера|heures|horas|h\b)", re.IGNORECASE)
 """Follows a number that is an hour of the day: nine may be 21 in the file."""
-_UNITS = (1, 60, 3600, 86_400, 24, 1000, 60_000, 1024, 1 << 20, 0.01, 0.001)
+_UNITS = (1, 7, 30, 60, 3600, 86_400, 24, 1000, 60_000, 1024, 1 << 20, 0.01, 0.001)
 """A value may stand in the file in another unit than it was said in: minutes as seconds, per cent as a share."""
 _NOON = 12
 _SETTING_KINDS = ("decision", "mindchange", "preference", "request", "order", "approval")
