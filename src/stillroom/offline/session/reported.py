@@ -46,7 +46,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         if not edits:
             # The fix may come a message or two later, when the user has said go.
             explaining = _explaining(turn, here, symptom) if turn.number not in heard.contradicted else []
-            symptom = symptom or (_fullest(turn) if explaining else "")
+            symptom = symptom or (_fullest(turn) if explaining and not _only_asks_what(turn) else "")
             if explaining and symptom:
                 carried = explaining
             continue
@@ -127,6 +127,11 @@ def _first(turn: Turn) -> str:
     said = [s for s in (*_own(turn), *turn.sentences) if not kinds.is_passing(s, turn.spoken)]
     announced = (s for s in turn.sentences if s.endswith((":", "：")))
     return said[0] if said else next(announced, "")
+
+
+def _only_asks_what(turn: Turn) -> bool:
+    """Whether the user only asks something and not why: the answer explains no fault."""
+    return all(kinds.is_question(s, turn.spoken) for s in _own(turn)) and not cues.has("why", turn.text, turn.spoken)
 
 
 def _fullest(turn: Turn) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stillroom.offline.session import kinds, overwritten, runs, settings, shell
+from stillroom.offline.session.checkout import changed
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import BARE, LEANING, Wish, amended
 from stillroom.offline.text import words
@@ -79,7 +80,23 @@ def without_refuted(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
 def without_outdated(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
     """Without states that the user told of and that the work then changed ("it has 3 already", and 3 became 0)."""
     left = settings.left(turns)
-    return [wish for wish in wishes if wish.kind != "fact" or not _is_outdated(wish, left)]
+    return [
+        wish
+        for wish in wishes
+        if wish.kind != "fact" or not (_is_outdated(wish, left) or _was_taken_out(wish, turns[wish.turn]))
+    ]
+
+
+def _was_taken_out(wish: Wish, turn: Turn) -> bool:
+    """Whether what the user told of stood in a line that was taken out at once, and nothing of it was put in."""
+    told = words.content(wish.quote)
+    gone: set[str] = set()
+    come: set[str] = set()
+    for edit in (e for run in turn.runs if run.ok is not False for e in run.edits):
+        added, removed = changed(edit)
+        gone |= words.pieces(" ".join(removed))
+        come |= words.pieces(" ".join(added))
+    return bool(told & (gone - come)) and not told & (come - gone)
 
 
 def _is_outdated(wish: Wish, left: Sequence[tuple[int, float]]) -> bool:
