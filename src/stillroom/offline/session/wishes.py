@@ -143,7 +143,7 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
     if unmeant.is_kept_at_distance(quote, spoken):
         return None
     worked_on = turn.number > 0 and states.is_worked_on(quote, turn)
-    if kind in ("rule", "fact") and not worked_on and unmeant.is_opinion(quote, spoken):
+    if kind != "correction" and not worked_on and unmeant.is_opinion(quote, spoken):
         return None
     if passing and not standing and not (kind == "decision" and kinds.is_parked(quote, spoken)):
         return None

@@ -12,6 +12,8 @@ _BETWEEN = r"(?:[\s-]|\s(?:y|e|et|and|и)\s|und)?"
 """What may stand between the words of one number."""
 _SINGLE = "一"
 """By itself no number: it stands in too many words."""
+_NO_VALUE_BEHIND = "周期拜第唯统同某逐月"
+"""Behind one of these a numeral names a day, a place in a row, or belongs to another word."""
 _FEW = 5
 """A number below this is a value only with what it counts ("two minutes", and not "the first two")."""
 
@@ -52,7 +54,11 @@ def _pattern(code: str) -> re.Pattern[str] | None:
     if not table.numbers:
         return None
     word = f"(?:{'|'.join(sorted(table.numbers, key=len, reverse=True))})"
-    whole = rf"(?<![\w-]){word}(?:{_BETWEEN}{word})*(?![\w-])" if table.spaced else rf"{word}+"
+    whole = (
+        rf"(?<![\w-]){word}(?:{_BETWEEN}{word})*(?![\w-])"
+        if table.spaced
+        else rf"(?<![{_NO_VALUE_BEHIND}]){word}+(?![月号])"
+    )
     return re.compile(whole, re.IGNORECASE)
 
 
