@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from stillroom.config import StageTwo
 from stillroom.offline import consolidate
 from stillroom.store.records import Stage1Output
-from stillroom.workspace import artifacts
+from stillroom.workspace.artifacts import render
+from stillroom.workspace.syncing import sync
 from stillroom.workspace.validate import check_artifacts
 
 NOW = 1_795_000_000
@@ -57,7 +58,7 @@ def output(
 def run(folder: Path, outputs: Sequence[Stage1Output], limits: StageTwo | None = None) -> tuple[str, str]:
     limits = limits or StageTwo()
     folder.mkdir(exist_ok=True)
-    artifacts.sync(folder, sorted(outputs, key=lambda o: o.thread_id))
+    sync(folder, render(sorted(outputs, key=lambda o: o.thread_id)))
     consolidate(folder, outputs, now=NOW, limits=limits)
     assert [f for f in check_artifacts(folder, limits=limits) if f.fatal] == []
     return (
@@ -241,7 +242,7 @@ def test_any_raw_memory_and_any_edit_end_in_valid_stable_files(
 ) -> None:
     folder = tmp_path_factory.mktemp("m")
     outputs = [msgspec.structs.replace(output(n), raw_memory=text or "x") for n, text in enumerate(raw, 1)]
-    artifacts.sync(folder, outputs)
+    sync(folder, render(outputs))
     consolidate(folder, outputs, now=NOW, limits=StageTwo())
     lines = (folder / "MEMORY.md").read_text(encoding="utf-8").split("\n")
     lines.insert(min(at, len(lines)), "MY LINE " + " ".join(edit.split()))

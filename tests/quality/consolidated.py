@@ -14,7 +14,8 @@ from tests.quality.score import distil_offline
 from stillroom.config import StageTwo
 from stillroom.offline import consolidate
 from stillroom.store.records import Stage1Output
-from stillroom.workspace import artifacts
+from stillroom.workspace.artifacts import render
+from stillroom.workspace.syncing import sync
 
 ROUNDS = 2
 
@@ -41,7 +42,7 @@ def run(path: Path, work: Path) -> Consolidated:
         present = [s for s in table["sessions"] if s.get("round", 1) <= number < s.get("gone_in", ROUNDS + 1)]
         outputs = [output for s in present if (output := _output(s, home))]
         outputs.sort(key=lambda output: output.thread_id)
-        artifacts.sync(folder, outputs)
+        sync(folder, render(outputs))
         consolidate(folder, outputs, now=int(table["now"].timestamp()), limits=StageTwo())
         if number == 1:
             for edit in table.get("edits", []):
