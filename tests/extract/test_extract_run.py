@@ -134,7 +134,7 @@ def test_nothing_durable_is_a_success_without_a_row(home: Home, reply: dict[str,
         (Status(status=400, message="no such model"), "no such model"),
         (Status(status=500), "HTTP 500"),
         (Status(status=429), "HTTP 429"),
-        (CutOff(Say(SAMPLE_MEMORY)), "IncompleteRead"),
+        (CutOff(Say(SAMPLE_MEMORY)), "ended before the reply did"),
     ],
 )
 def test_a_bad_answer_fails_the_thread_with_its_reason(home: Home, reply: Reply, says: str):
@@ -391,7 +391,7 @@ def test_a_fault_of_ours_on_one_session_stays_with_it(home: Home, caplog):
                 raise IndexError("a bug")
             raise ValueError("another")
 
-        async def aclose(self):
+        def close(self):
             return None
 
     report = home.run(engine=Faulty())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from stillroom.config import Provider, Settings, StageOne
 from stillroom.errors import ContextTooLong, InvalidReply, StillroomError
 from stillroom.extract.prompt import system_prompt
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME
-from stillroom.models import StructuredRequest, open_structured
+from stillroom.models import Stop, StructuredRequest, open_structured
 from stillroom.testing import FixedClock, ListLedger
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
@@ -57,15 +56,10 @@ def fault_of(address: str, tmp_path: Path, user: str, ledger: ListLedger, *, max
         thread_id=None,
     )
 
-    async def ask() -> None:
-        model = open_structured("llama:tiny", settings, ledger=ledger, clock=FixedClock(0), redact=str)
-        try:
-            await model.complete(request)
-        finally:
-            await model.aclose()
-
+    model = open_structured("llama:tiny", settings, ledger=ledger, clock=FixedClock(0), redact=str)
     with pytest.raises(StillroomError) as caught:
-        asyncio.run(ask())
+        model.complete(request, stop=Stop())
+    model.close()
     return caught.value
 
 

@@ -9,9 +9,9 @@ import pytest
 from pydantic_ai import Agent
 
 from stillroom.clock import FixedClock
-from stillroom.config import Memories, Settings
+from stillroom.config import Memories, Settings, StageOne
 from stillroom.errors import ContextTooLong, InvalidReply, SpendingCapped
-from stillroom.models import Allowance, StructuredRequest, open_agent_model, open_structured
+from stillroom.models import Allowance, Stop, StructuredRequest, open_agent_model, open_structured
 from stillroom.models.attempts import Answered, Failed, Recorder, call_with_retries
 from stillroom.spending import ModelCall, Usage
 from stillroom.store import Store
@@ -64,17 +64,12 @@ def test_the_wire_door_sends_nothing_beyond_a_cap() -> None:
     with LoopbackModel(Say("hello")) as server:
         settings = Settings(home=Path("/"), providers={"l": server.provider()})
 
-        async def run() -> None:
-            model = open_structured(
-                "l:m", settings, ledger=ListLedger(), clock=FixedClock(0), redact=str, allowance=allowance
-            )
-            try:
-                await model.complete(ASK)
-            finally:
-                await model.aclose()
-
+        model = open_structured(
+            "l:m", settings, ledger=ListLedger(), clock=FixedClock(0), redact=str, allowance=allowance
+        )
         with pytest.raises(SpendingCapped):
-            asyncio.run(run())
+            model.complete(ASK, stop=Stop())
+        model.close()
         assert server.requests == []
 
 
@@ -84,11 +79,9 @@ def test_a_failed_call_is_charged_and_stops_the_next_try() -> None:
     recorder = Recorder(ledger=ledger, clock=clock, model="m", phase="extract", redact=str, allowance=allowance)
     failed = Failed(error=InvalidReply(), usage=Usage(input_tokens=12), retryable=True)
 
-    async def send() -> Failed:
-        return failed
-
+    stage = StageOne(retry_pause_seconds=0.001)
     with pytest.raises(SpendingCapped):
-        asyncio.run(call_with_retries(send, recorder=recorder, stage=Settings(home=Path("/")).stage_one, thread_id="a"))
+        call_with_retries(lambda: failed, recorder=recorder, stage=stage, thread_id="a", stop=Stop())
     assert len(ledger.calls) == 1
     assert allowance.report().phases == {"extract": 12}
 
@@ -110,7 +103,7 @@ def test_counts_that_mean_nothing_hide_no_other_call(tmp_path: Path, usage: Usag
             ledger=store.ledger, clock=clock, model="l:m", phase="extract", redact=str, allowance=allowance
         )
         attempt = Failed(error=ContextTooLong(), usage=usage)
-        asyncio.run(recorder.ended(attempt, started=0, thread_id=None))
+        recorder.record(attempt, started=0)
         with pytest.raises(SpendingCapped, match="per_day"):
             capped_at(10**9, day=100, store=store).check()
 
@@ -134,9 +127,6 @@ def test_an_answer_that_crosses_a_cap_is_paid_for_and_used() -> None:
         ledger=ListLedger(), clock=FixedClock(0), model="m", phase="extract", redact=str, allowance=capped_at(10)
     )
 
-    async def send() -> Answered:
-        return Answered(text="said", usage=Usage(output_tokens=50))
-
-    stage = Settings(home=Path("/")).stage_one
-    answered = asyncio.run(call_with_retries(send, recorder=recorder, stage=stage, thread_id=None))
+    said = Answered(text="said", usage=Usage(output_tokens=50))
+    answered = call_with_retries(lambda: said, recorder=recorder, stage=StageOne(), thread_id=None, stop=Stop())
     assert answered.text == "said"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from stillroom.errors import (
     ModelUnavailable,
     RateLimited,
 )
-from stillroom.models import RateLimitSink, StructuredModel, StructuredRequest, open_structured
+from stillroom.models import RateLimitSink, Stop, Stopped, StructuredModel, StructuredRequest, open_structured
 from stillroom.models.attempts import Recorder
 from stillroom.models.names import resolve
 from stillroom.models.pydantic import PydanticModel, open_pydantic
@@ -31,7 +32,9 @@ from stillroom.testing import (
     ListLedger,
     LoopbackModel,
     NeverEnd,
+    RecordedRequest,
     Refuse,
+    Reply,
     Say,
     SendBytes,
     Slowly,
@@ -68,14 +71,14 @@ class Setup:
         self.server, self.model, self.ledger, self.limits = server, model, ledger, limits
 
     def ask(self, *, times: int = 1, request: StructuredRequest = REQUEST) -> list[str]:
-        async def run() -> list[str]:
-            try:
-                replies = await asyncio.gather(*(self.model.complete(request) for _ in range(times)))
-                return [reply.text for reply in replies]
-            finally:
-                await self.model.aclose()
+        def complete(_: int) -> str:
+            return self.model.complete(request, stop=Stop()).text
 
-        return asyncio.run(run())
+        try:
+            with ThreadPoolExecutor(times) as pool:
+                return list(pool.map(complete, range(times)))
+        finally:
+            self.model.close()
 
     def fail(self) -> ModelError:
         with pytest.raises(ModelError) as caught:
@@ -265,22 +268,48 @@ def test_requests_run_side_by_side(opening):
     assert setup.server.max_in_flight == 8
 
 
-def test_a_cancelled_call_is_a_row_too(opening):
-    with opening(Hang()) as setup:
+def test_a_stopped_call_ends_at_once_and_is_a_row_too(opening):
+    arrived = threading.Event()
 
-        async def run() -> None:
-            async with asyncio.timeout(0.2):
-                await setup.model.complete(REQUEST)
+    def respond(request: RecordedRequest) -> Reply:
+        arrived.set()
+        return Hang()
 
-        async def run_and_close() -> None:
-            try:
-                await run()
-            finally:
-                await setup.model.aclose()
-
-        with pytest.raises(TimeoutError):
-            asyncio.run(run_and_close())
+    with opening(respond) as setup, ThreadPoolExecutor(1) as pool:
+        stop = Stop()
+        answer = pool.submit(setup.model.complete, REQUEST, stop=stop)
+        assert arrived.wait(10)
+        stop.ask()
+        with pytest.raises(Stopped):
+            answer.result(10)
+        setup.model.close()
     assert setup.outcomes == ["cancelled"]
+
+
+def test_what_is_stopped_ahead_is_not_sent(opening):
+    with opening(Say(SAMPLE_MEMORY)) as setup:
+        stop = Stop()
+        stop.ask()
+        with pytest.raises(Stopped):
+            setup.model.complete(REQUEST, stop=stop)
+        setup.model.close()
+    assert setup.server.requests == []
+
+
+def test_a_pause_between_attempts_can_be_stopped(opening):
+    busy = Status(status=429, headers={"retry-after": "3600"}, code="rate_limit_exceeded")
+    stage = msgspec.structs.replace(STAGE, max_retry_pause_seconds=3600)
+    stop = Stop()
+
+    def respond(request: RecordedRequest) -> Reply:
+        threading.Timer(0.2, stop.ask).start()
+        return busy
+
+    with opening(respond, stage=stage) as setup:
+        with pytest.raises(Stopped):
+            setup.model.complete(REQUEST, stop=stop)
+        setup.model.close()
+    assert setup.outcomes == ["rate_limited"]
 
 
 def test_a_body_that_never_ends_is_cut_off_by_its_size_not_by_the_time_that_it_has(opening):

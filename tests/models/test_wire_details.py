@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from stillroom.config import Settings, StageOne
-from stillroom.models import StructuredRequest, open_structured
+from stillroom.models import Stop, StructuredRequest, open_structured
 from stillroom.testing import SAMPLE_MEMORY, FixedClock, ListLedger, LoopbackModel, Say, Status
 
 REQUEST = StructuredRequest(
@@ -24,14 +23,11 @@ def ask(server: LoopbackModel, *, kind: str = "openai-responses", times: int = 1
     environ = {"OPENAI_BASE_URL": server.base_url} | ({"OPENAI_API_KEY": key} if key else {})
     settings = Settings(home=Path("/"), providers={"l": provider}, stage_one=StageOne(retry_pause_seconds=0.001))
 
-    async def run() -> None:
-        name = "openai-responses:m" if key else "l:m"
-        model = open_structured(name, settings, ledger=ledger, clock=FixedClock(0), redact=str, environ=environ)
-        for _ in range(times):
-            await model.complete(REQUEST)
-        await model.aclose()
-
-    asyncio.run(run())
+    name = "openai-responses:m" if key else "l:m"
+    model = open_structured(name, settings, ledger=ledger, clock=FixedClock(0), redact=str, environ=environ)
+    for _ in range(times):
+        model.complete(REQUEST, stop=Stop())
+    model.close()
     return ledger
 
 

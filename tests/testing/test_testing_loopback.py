@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import msgspec
 import pytest
 
 from stillroom.errors import InvalidReply, ModelUnavailable
-from stillroom.models import StructuredRequest
+from stillroom.models import Stop, StructuredRequest
 from stillroom.rollouts.stream import open_items
 from stillroom.testing import (
     SAMPLE_MEMORY,
@@ -107,12 +106,12 @@ def test_it_runs_in_its_own_process_until_its_input_is_closed():
 
 def test_a_scripted_model_answers_and_fails_as_told():
     model = ScriptedModel(["a", InvalidReply("bad"), ModelUnavailable()])
-    assert asyncio.run(model.complete(REQUEST)).text == "a"
+    assert model.complete(REQUEST, stop=Stop()).text == "a"
     with pytest.raises(InvalidReply, match="bad"):
-        asyncio.run(model.complete(REQUEST))
+        model.complete(REQUEST, stop=Stop())
     for _ in range(2):
         with pytest.raises(ModelUnavailable):
-            asyncio.run(model.complete(REQUEST))
+            model.complete(REQUEST, stop=Stop())
     assert len(model.requests) == 4
 
 

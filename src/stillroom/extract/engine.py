@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -30,6 +29,7 @@ from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, parse_reply
 from stillroom.models import (
     Allowance,
     RateLimitSink,
+    Stop,
     StructuredModel,
     StructuredReply,
     StructuredRequest,
@@ -55,8 +55,7 @@ _EMPTY_CHARS = 16
 class Extracted(msgspec.Struct, frozen=True, kw_only=True):
     """What was found out about a thread."""
 
-    #: What is to be kept of it; None: nothing durable. Blocking. Raises `RolloutError`, `ModelError`.
-    draft: Callable[[], Stage1Draft | None]
+    draft: Stage1Draft | None  #: what is to be kept of it; None: nothing durable
     read: ReadTotals
     usage: Usage | None = None  #: None: no model was called
     cut: bool = False
@@ -69,11 +68,12 @@ class Opened:
     read: ReadTotals
     unknown: Unknown
     memory_mode: MemoryMode | None  #: what the session's own later metadata says
-    extract: Callable[[], Awaitable[Extracted]]  #: raises `RolloutError`, `ModelError`, `SpendingCapped`
+    #: Blocking. Raises `RolloutError`, `ModelError`, `SpendingCapped`, `Stopped`.
+    extract: Callable[[Stop], Extracted]
 
 
 class Engine(Protocol):
-    """Extracts threads, several at a time."""
+    """Extracts threads, each in one thread of this process from its first byte to its memory, several at a time."""
 
     name: str
     #: Which words a model is sent; None: none is.
@@ -83,7 +83,7 @@ class Engine(Protocol):
         """Read the session. Blocking. Raises `RolloutError`."""
         ...
 
-    async def aclose(self) -> None: ...
+    def close(self) -> None: ...
 
 
 def redactor(settings: Settings) -> Redact:
@@ -133,18 +133,16 @@ class RulesEngine:
             extract=partial(self._extract, thread, found),
         )
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         return None
 
-    async def _extract(self, thread: Thread, found: ReadEvents) -> Extracted:
-        return Extracted(draft=partial(self._distil, thread, found), read=found.read)
-
-    def _distil(self, thread: Thread, found: ReadEvents) -> Stage1Draft | None:
+    def _extract(self, thread: Thread, found: ReadEvents, stop: Stop) -> Extracted:
         # Rules and cues are only loaded when they are asked for.
         from stillroom.offline import distil
 
+        stop.check()
         draft = distil(thread, found.events)
-        return clean_draft(draft, self._redact) if draft else None
+        return Extracted(draft=clean_draft(draft, self._redact) if draft else None, read=found.read)
 
 
 class ModelEngine:
@@ -180,26 +178,26 @@ class ModelEngine:
             extract=partial(self._extract, thread, text),
         )
 
-    async def _extract(self, thread: Thread, text: ReadText) -> Extracted:
+    def _extract(self, thread: Thread, text: ReadText, stop: Stop) -> Extracted:
         """Ask with as much of the rollout as fits; where the provider says "too long", once more with half of it."""
         if not text.rendered.text[:_EMPTY_CHARS].strip("[] \n"):  # a fork that only repeats what was forgotten
-            return Extracted(draft=lambda: None, read=text.read)
+            return Extracted(draft=None, read=text.read)
         try:
-            reply = await self._ask(thread, text)
+            reply = self._ask(thread, text, stop)
         except ContextTooLong:
             # Half of what was sent: half of the limit may still be more than a short rollout has.
             sent = -(-text.rendered.kept_bytes // _BYTES_PER_TOKEN)
-            text = await asyncio.to_thread(self._read, thread, max(1, min(self._token_limit(), sent) // 2))
-            reply = await self._ask(thread, text)
-        draft = partial(self._draft, thread, text, reply)
+            text = self._read(thread, max(1, min(self._token_limit(), sent) // 2))
+            reply = self._ask(thread, text, stop)
+        draft = self._draft(thread, text, reply)
         return Extracted(draft=draft, read=text.read, usage=reply.usage, cut=text.rendered.cut)
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close the connections, and keep what the provider said of its limits for the guard of the next pass."""
-        await self._model.aclose()
+        self._model.close()
         if (snapshot := self._rate_limits.snapshot_json()) is not None:
             provider = self.name.partition(":")[0]
-            await asyncio.to_thread(self._store.ledger.save_rate_limits, provider, snapshot, self._clock.now())
+            self._store.ledger.save_rate_limits(provider, snapshot, self._clock.now())
 
     def _token_limit(self) -> int:
         return rollout_token_limit(self._model.context_window, self._stage)
@@ -216,7 +214,7 @@ class ModelEngine:
             forgotten=self._forgotten,
         )
 
-    async def _ask(self, thread: Thread, text: ReadText) -> StructuredReply:
+    def _ask(self, thread: Thread, text: ReadText, stop: Stop) -> StructuredReply:
         window = self._model.context_window
         reply_tokens = self._stage.max_reply_tokens
         user = input_prompt(
@@ -226,7 +224,7 @@ class ModelEngine:
             rollout_contents=text.rendered.text,
             rollout_note=text.rendered.note,
         )
-        return await self._model.complete(
+        return self._model.complete(
             StructuredRequest(
                 system=system_prompt(),
                 user=user,
@@ -235,11 +233,12 @@ class ModelEngine:
                 effort=self._settings.memories.extract_effort,
                 max_output_tokens=min(reply_tokens, window // _REPLY_WINDOW_SHARE) if window else reply_tokens,
                 thread_id=thread.thread_id,
-            )
+            ),
+            stop=stop,
         )
 
     def _draft(self, thread: Thread, text: ReadText, reply: StructuredReply) -> Stage1Draft | None:
-        """The answer, each line with who in the session supports it. Blocking: it may read the session again."""
+        """The answer, each line with who in the session supports it; for that the session may be read again."""
         most = self._stage.max_reply_chars
         if len(reply.text) > most:
             raise InvalidReply(f"the answer has {len(reply.text):,} characters, more than {most:,}")

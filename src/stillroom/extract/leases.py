@@ -9,6 +9,7 @@ from typing import Self
 
 from stillroom.config import StageOne
 from stillroom.errors import StoreError
+from stillroom.models import Stop
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
 
@@ -22,30 +23,29 @@ class Leases:
         self._store = store
         self._stage = stage
         self._open = {claim.thread_id: claim for claim in claims}
-        self._workers: dict[str, asyncio.Task[None]] = {}
-        self._lost: set[str] = set()
+        self._stops = {thread_id: Stop() for thread_id in self._open}
 
-    def work_on(self, claim: Stage1Claim, worker: asyncio.Task[None]) -> None:
-        """`worker` is cancelled when the lease is lost."""
-        self._workers[claim.thread_id] = worker
+    def stop_of(self, claim: Stage1Claim) -> Stop:
+        """Stops the job when its lease is lost, or all jobs are stopped."""
+        return self._stops[claim.thread_id]
 
     def done(self, claim: Stage1Claim) -> None:
-        """The job has its end in the store."""
+        """The job has its end in the store. Any thread."""
         self._open.pop(claim.thread_id, None)
 
-    def is_lost(self, claim: Stage1Claim) -> bool:
-        return claim.thread_id in self._lost
+    def stop_all(self) -> None:
+        """Those that are at work end at once, the others do not begin."""
+        for stop in self._stops.values():
+            stop.ask()
 
     async def keep(self) -> None:
         """Renew until cancelled."""
         while True:
             await asyncio.sleep(self._stage.heartbeat_seconds)
             for claim in tuple(self._open.values()):
-                if not await self._renew(claim) and claim.thread_id in self._open:
-                    self._lost.add(claim.thread_id)
+                if not await self._renew(claim):
                     self.done(claim)
-                    if (worker := self._workers.get(claim.thread_id)) is not None:
-                        worker.cancel()
+                    self.stop_of(claim).ask()
 
     def __enter__(self) -> Self:
         return self

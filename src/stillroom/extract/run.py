@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from stillroom import telemetry
 from stillroom.clock import Clock
@@ -12,7 +13,7 @@ from stillroom.config import Settings
 from stillroom.extract.claiming import claim_rounds
 from stillroom.extract.engine import Engine, open_engine
 from stillroom.extract.leases import Leases
-from stillroom.extract.outcome import Capped, LostLease, Phase1Report, ThreadOutcome, make_report
+from stillroom.extract.outcome import Capped, Phase1Report, ThreadOutcome, make_report
 from stillroom.extract.thread_job import extract_thread, hand_back
 from stillroom.models import Allowance
 from stillroom.pausing import paused_since
@@ -69,7 +70,7 @@ async def run_phase1(
     finally:
         # 4. Let go of the model; what it said of its limits is kept for the next pass.
         if engine is not None:
-            await engine.aclose()
+            await asyncio.to_thread(engine.close)
     # 5. Add up, and say why the rest was left.
     duration_ms = round((time.perf_counter() - started) * 1000)
     left = await asyncio.to_thread(
@@ -95,38 +96,44 @@ async def _extract_round(
     on_progress: ProgressListener,
 ) -> None:
     """Extract every claim and append how it ended, in the order in which they end."""
-    turns = asyncio.Semaphore(settings.memories.extract_concurrency)
-    total = len(outcomes) + len(claims)
-    on_progress(Progress(stage="extract", done=len(outcomes), total=total))
-    capped: list[str] = []
+    total, capped = len(outcomes) + len(claims), list[str]()
+    loop, jobs = asyncio.get_running_loop(), iter(claims)
 
-    async def work(claim: Stage1Claim) -> None:
-        outcome: ThreadOutcome
-        try:
-            async with turns:
-                if capped:  # not even read: that takes seconds for a long session
-                    outcome = await hand_back(claim, capped[0], store=store, leases=leases)
-                elif since := paused_since(str(settings.home)):
-                    reason = f"passes are paused since {since}"
-                    outcome = await hand_back(claim, reason, store=store, leases=leases)
-                else:
-                    outcome = await extract_thread(claim, settings=settings, store=store, engine=engine, leases=leases)
-        except asyncio.CancelledError:
-            if not leases.is_lost(claim):
-                raise
-            outcome = LostLease(thread_id=claim.thread_id)
-        if isinstance(outcome, Capped):
-            capped.append(outcome.reason)
-        outcomes.append(outcome)
+    def tell() -> None:
         on_progress(Progress(stage="extract", done=len(outcomes), total=total))
 
-    async with asyncio.TaskGroup() as group:
-        beat = group.create_task(leases.keep())
-        workers = [group.create_task(work(claim)) for claim in claims]
-        for claim, worker in zip(claims, workers, strict=True):
-            leases.work_on(claim, worker)
-        await asyncio.wait(workers)
-        beat.cancel()
+    def work() -> None:
+        for claim in jobs:  # all threads take from the same
+            outcome = _outcome(settings, store, engine, claim, leases, capped)
+            if isinstance(outcome, Capped):
+                capped.append(outcome.reason)
+            outcomes.append(outcome)
+            loop.call_soon_threadsafe(tell)
+
+    tell()
+    size = min(settings.memories.extract_concurrency, len(claims))
+    with ThreadPoolExecutor(size, thread_name_prefix="extract") as pool:
+        async with asyncio.TaskGroup() as group:
+            beat = group.create_task(leases.keep())
+            workers = [loop.run_in_executor(pool, work) for _ in range(size)]
+            try:
+                await asyncio.wait(workers)
+            except asyncio.CancelledError:
+                leases.stop_all()
+                await asyncio.wait(workers)
+                raise
+            beat.cancel()
+            await asyncio.gather(*workers)
+
+
+def _outcome(
+    settings: Settings, store: Store, engine: Engine, claim: Stage1Claim, leases: Leases, capped: Sequence[str]
+) -> ThreadOutcome:
+    if capped:  # not even read: that takes seconds for a long session
+        return hand_back(claim, capped[0], store=store, leases=leases)
+    if since := paused_since(str(settings.home)):
+        return hand_back(claim, f"passes are paused since {since}", store=store, leases=leases)
+    return extract_thread(claim, settings=settings, store=store, engine=engine, leases=leases)
 
 
 def _send_metrics(report: Phase1Report) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from errno import EBUSY
 
@@ -15,6 +14,7 @@ from stillroom.extract.leases import Leases
 from stillroom.extract.once import rest_of, told_before
 from stillroom.extract.outcome import Busy, Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
 from stillroom.extract.reading import thread_read
+from stillroom.models import Stopped
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim, ThreadRead
 from stillroom.thread import MemoryMode, Thread
@@ -22,18 +22,20 @@ from stillroom.thread import MemoryMode, Thread
 _log = logging.getLogger(__name__)
 
 
-async def extract_thread(
+def extract_thread(
     claim: Stage1Claim, *, settings: Settings, store: Store, engine: Engine, leases: Leases
 ) -> ThreadOutcome:
-    """Never raises but for cancellation."""
+    """Blocking: all of a job in one thread. Never raises."""
     try:
-        return await _extract(claim, settings=settings, store=store, engine=engine, leases=leases)
+        return _extract(claim, settings=settings, store=store, engine=engine, leases=leases)
+    except Stopped:
+        return LostLease(thread_id=claim.thread_id)
     except SpendingCapped as capped:
-        return await hand_back(claim, str(capped), store=store, leases=leases)
+        return hand_back(claim, str(capped), store=store, leases=leases)
     except RolloutError as error:
         reason = str(error)
         if isinstance(error.__cause__, OSError) and error.__cause__.errno == EBUSY:
-            await _release(claim, store=store, leases=leases)
+            _release(claim, store=store, leases=leases)
             return Busy(thread_id=claim.thread_id, reason=redactor(settings)(reason))
     except ModelError as error:
         reason = str(error)
@@ -42,48 +44,47 @@ async def extract_thread(
     except Exception as error:  # noqa: BLE001  # a fault of ours on one session must not take the others with it
         _log.exception("thread %s could not be extracted", claim.thread_id)
         reason = f"{type(error).__name__}: {error}"
-    return await _fail(claim, redactor(settings)(reason), settings=settings, store=store, leases=leases)
+    return _fail(claim, redactor(settings)(reason), settings=settings, store=store, leases=leases)
 
 
-async def hand_back(claim: Stage1Claim, reason: str, *, store: Store, leases: Leases) -> Capped:
+def hand_back(claim: Stage1Claim, reason: str, *, store: Store, leases: Leases) -> Capped:
     """Leave the thread to a later pass, because nothing more may be spent in this one."""
-    await _release(claim, store=store, leases=leases)
+    _release(claim, store=store, leases=leases)
     return Capped(thread_id=claim.thread_id, reason=reason)
 
 
-async def _release(claim: Stage1Claim, *, store: Store, leases: Leases) -> None:
+def _release(claim: Stage1Claim, *, store: Store, leases: Leases) -> None:
     """As if it had not been claimed."""
     try:
-        await asyncio.to_thread(store.extraction.release, claim)
+        store.extraction.release(claim)
     except StillroomError as error:
         _log.warning("thread %s could not be handed back: %s", claim.thread_id, error)
     leases.done(claim)
 
 
-async def _extract(
-    claim: Stage1Claim, *, settings: Settings, store: Store, engine: Engine, leases: Leases
-) -> ThreadOutcome:
-    session = await asyncio.to_thread(_open, claim.thread_id, settings, store, engine)
+def _extract(claim: Stage1Claim, *, settings: Settings, store: Store, engine: Engine, leases: Leases) -> ThreadOutcome:
+    stop = leases.stop_of(claim)
+    stop.check()
+    session = _open(claim.thread_id, settings, store, engine)
     if isinstance(session, LostLease):
         return session
     if session is None:
-        await _release(claim, store=store, leases=leases)
+        _release(claim, store=store, leases=leases)
         return Skipped(thread_id=claim.thread_id, reason="it was switched off since it was claimed")
     read = thread_read(session.read, session.unknown) if isinstance(session, Opened) else None
     try:
-        found = await session.extract() if isinstance(session, Opened) else session
-        outcome = await asyncio.to_thread(_finish, claim, found, read, store, engine)
+        found = session.extract(stop) if isinstance(session, Opened) else session
     except (ModelError, SpendingCapped):
         if read is not None:  # true whatever became of the request
-            await asyncio.to_thread(store.reads.save, claim.thread_id, read)
+            store.reads.save(claim.thread_id, read)
         raise
+    outcome = _finish(claim, found, read, store, engine)
     leases.done(claim)
     return outcome
 
 
 def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> Opened | Skipped | LostLease | None:
-    """The session, read, or why nothing may come of it; None: a person does not want it any more. Blocking; one trip to
-    a thread for all of it."""
+    """The session, read, or why nothing may come of it; None: a person does not want it any more."""
     thread = store.threads.get(thread_id)
     if thread is None:
         return LostLease(thread_id=thread_id)  # deleted after it was claimed
@@ -115,8 +116,8 @@ def _learn_mode(store: Store, thread: Thread, recorded: MemoryMode) -> bool:
 def _finish(
     claim: Stage1Claim, found: Extracted | Skipped, read: ThreadRead | None, store: Store, engine: Engine
 ) -> ThreadOutcome:
-    """Write the end of the job. Blocking, with the last look at what was found: one trip to a thread for both."""
-    draft = found.draft() if isinstance(found, Extracted) else None
+    """Write the end of the job."""
+    draft = found.draft if isinstance(found, Extracted) else None
     reason = found.reason if isinstance(found, Skipped) else None
     finished = store.extraction.finish(claim, draft, engine=engine.name, prompt=engine.prompt, reason=reason, read=read)
     if not finished:
@@ -127,11 +128,11 @@ def _finish(
     return kind(thread_id=claim.thread_id, usage=found.usage, read=found.read, cut=found.cut)
 
 
-async def _fail(claim: Stage1Claim, reason: str, *, settings: Settings, store: Store, leases: Leases) -> ThreadOutcome:
+def _fail(claim: Stage1Claim, reason: str, *, settings: Settings, store: Store, leases: Leases) -> ThreadOutcome:
     """Mark the job; if even that fails, the lease runs out by itself."""
     delay = settings.stage_one.retry_delay_seconds
     try:
-        held = await asyncio.to_thread(store.extraction.fail, claim, reason=reason, retry_delay_seconds=delay)
+        held = store.extraction.fail(claim, reason=reason, retry_delay_seconds=delay)
     except StillroomError as error:
         _log.warning("the failure of thread %s could not be recorded: %s", claim.thread_id, error)
         held = True

@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 
 from stillroom.config import StageOne
 from stillroom.errors import ModelUnavailable
-from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, call_with_retries
+from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, await_with_retries
 from stillroom.models.pydantic import (
     MALFORMED,
     NO_SDK_RETRIES,
@@ -83,7 +83,7 @@ class RecordingModel(WrapperModel):
             responses.append(response)
             return self._answered(response)
 
-        await call_with_retries(send, recorder=self._recorder, stage=self._stage, thread_id=None)
+        await await_with_retries(send, recorder=self._recorder, stage=self._stage)
         return responses[-1]
 
     @asynccontextmanager
@@ -95,20 +95,20 @@ class RecordingModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """One attempt: what was already shown can't be taken back."""
-        await self._recorder.check()
+        await asyncio.to_thread(self._recorder.check)
         started = time.perf_counter()
         settings = self._unstored(model_settings)
         try:
             async with super().request_stream(messages, settings, model_request_parameters, run_context) as stream:
                 yield stream
         except asyncio.CancelledError:
-            self._recorder.cancelled(started=started, thread_id=None)
+            self._recorder.record(None, started=started)
             raise
         except exceptions.AgentRunError as error:
             failed = failure_of(error, now=self._recorder.clock.now())
-            await self._recorder.ended(failed, started=started, thread_id=None)
+            await asyncio.to_thread(self._recorder.record, failed, started=started)
             raise failed.error from error
-        await self._recorder.ended(self._answered(stream.get()), started=started, thread_id=None)
+        await asyncio.to_thread(self._recorder.record, self._answered(stream.get()), started=started)
 
     def _answered(self, response: ModelResponse) -> Answered:
         return Answered(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from stillroom.errors import (
     RateLimited,
 )
 from stillroom.models.allowance import Allowance
+from stillroom.models.stopping import Stop, Stopped
 from stillroom.spending import CallOutcome, ModelCall, Phase, SpendingLedger, Usage
 
 Redact = Callable[[str], str]
@@ -83,25 +83,17 @@ class Recorder:
     #: What may be spent; None: as much as is asked for.
     allowance: Allowance | None = None
 
-    async def check(self) -> None:
-        """Raise `SpendingCapped` if nothing more may be sent. Off the event loop, as `ended`."""
+    def check(self) -> None:
+        """Raise `SpendingCapped` if nothing more may be sent. Blocking: it reads a database."""
         if self.allowance is not None:
-            await asyncio.to_thread(self.allowance.check)
+            self.allowance.check()
 
-    async def ended(self, attempt: Attempt, *, started: float, thread_id: str | None) -> None:
-        """Record an attempt that ended by itself. Off the event loop: the ledger is a database."""
-        await asyncio.to_thread(self.record, attempt, started=started, thread_id=thread_id)
-
-    def record(self, attempt: Attempt, *, started: float, thread_id: str | None) -> None:
-        """The same for who is in a thread already. Blocking."""
+    def record(self, attempt: Attempt | None, *, started: float, thread_id: str | None = None) -> None:
+        """Keep an attempt that began at `started` (`time.perf_counter`); None: somebody stopped it. Blocking."""
         call = self._call(attempt, started=started, thread_id=thread_id)
-        if self.allowance is not None:
+        if self.allowance is not None and attempt is not None:
             self.allowance.charge(self.phase, call.usage)
         self.ledger.record_call(call)
-
-    def cancelled(self, *, started: float, thread_id: str | None) -> None:
-        """Record an attempt that somebody stopped. Without an await: a cancelled task can't wait."""
-        self.ledger.record_call(self._call(None, started=started, thread_id=thread_id))
 
     def _call(self, attempt: Attempt | None, *, started: float, thread_id: str | None) -> ModelCall:
         outcome: CallOutcome
@@ -135,85 +127,54 @@ def _counted(usage: Usage) -> Usage:
     return Usage(**counts)
 
 
-class Booking:
-    """One attempt in the books, whichever thread it is made in. Its first end is the one that counts."""
-
-    def __init__(self, recorder: Recorder, *, thread_id: str | None) -> None:
-        self._recorder = recorder
-        self._thread_id = thread_id
-        self._lock = threading.Lock()  #: of the two fields below
-        self._started: float | None = None
-        self._ended = False
-
-    @property
-    def ended(self) -> bool:
-        return self._ended
-
-    def begin(self) -> None:
-        """Blocking. Raises `SpendingCapped` if nothing more may be sent."""
-        if self._recorder.allowance is not None:
-            self._recorder.allowance.check()
-        with self._lock:
-            self._started = self._started or time.perf_counter()
-
-    def end(self, attempt: Attempt) -> None:
-        """Blocking."""
-        if (started := self._close()) is not None:
-            self._recorder.record(attempt, started=started, thread_id=self._thread_id)
-
-    def cancel(self) -> None:
-        """Somebody stopped it."""
-        if (started := self._close()) is not None:
-            self._recorder.cancelled(started=started, thread_id=self._thread_id)
-
-    def _close(self) -> float | None:
-        """When it began; None: it has not, or it is closed."""
-        with self._lock:
-            started = None if self._ended else self._started
-            self._ended = self._ended or started is not None
-            return started
-
-
-async def call_with_retries(
-    send: Callable[[], Awaitable[Attempt]], *, recorder: Recorder, stage: StageOne, thread_id: str | None
+def call_with_retries(
+    send: Callable[[], Attempt], *, recorder: Recorder, stage: StageOne, thread_id: str | None, stop: Stop
 ) -> Answered:
-    """Try until it is answered, refused, or `request_attempts` are used up. Raises the last attempt's `ModelError`.
+    """Try until it is answered, refused, or `request_attempts` are used up. Blocking.
 
-    Raises `SpendingCapped` instead of an attempt that may not be paid for.
+    Raises the last attempt's `ModelError`; `SpendingCapped` instead of an attempt that may not be paid for; `Stopped`.
     """
-
-    async def booked(booking: Booking) -> Attempt:
-        await asyncio.to_thread(booking.begin)
-        return await send()
-
-    return await call_booked(booked, recorder=recorder, stage=stage, thread_id=thread_id)
-
-
-async def call_booked(
-    send: Callable[[Booking], Awaitable[Attempt]], *, recorder: Recorder, stage: StageOne, thread_id: str | None
-) -> Answered:
-    """The same for a `send` that begins its booking itself, and may end it: who works in a thread needs no trip to
-    another for either."""
-    attempt_no = 0
+    number = 0
     while True:
-        attempt_no += 1
-        booking = Booking(recorder, thread_id=thread_id)
+        number += 1
+        recorder.check()
+        started = time.perf_counter()
         try:
-            attempt = await send(booking)
-        except asyncio.CancelledError:
-            booking.cancel()
+            attempt = send()
+        except Stopped:
+            recorder.record(None, started=started, thread_id=thread_id)
             raise
-        if not booking.ended:
-            await asyncio.to_thread(booking.end, attempt)
-        match attempt:
-            case Answered():
-                return attempt
-            case Failed(retryable=True) if attempt_no < stage.request_attempts:
-                await asyncio.sleep(pause_seconds(attempt, attempt_no, stage, jitter=random.random()))
-            case Failed():
-                raise attempt.error
-            case _:
-                assert_never(attempt)
+        recorder.record(attempt, started=started, thread_id=thread_id)
+        if isinstance(attempt, Answered):
+            return attempt
+        stop.sleep(pause_after(attempt, number, stage))
+
+
+async def await_with_retries(
+    send: Callable[[], Awaitable[Attempt]], *, recorder: Recorder, stage: StageOne
+) -> Answered:
+    """The same of a call that is awaited: an agent's."""
+    number = 0
+    while True:
+        number += 1
+        await asyncio.to_thread(recorder.check)
+        started = time.perf_counter()
+        try:
+            attempt = await send()
+        except asyncio.CancelledError:
+            recorder.record(None, started=started)  # without an await: a cancelled task can't wait
+            raise
+        await asyncio.to_thread(recorder.record, attempt, started=started)
+        if isinstance(attempt, Answered):
+            return attempt
+        await asyncio.sleep(pause_after(attempt, number, stage))
+
+
+def pause_after(failed: Failed, number: int, stage: StageOne) -> float:
+    """The seconds until the next attempt; `number` counts from 1. Raises the error if there is none."""
+    if not failed.retryable or number >= stage.request_attempts:
+        raise failed.error
+    return pause_seconds(failed, number, stage, jitter=random.random())
 
 
 def pause_seconds(failed: Failed, attempt_no: int, stage: StageOne, *, jitter: float) -> float:

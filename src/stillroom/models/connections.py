@@ -1,187 +1,133 @@
-"""HTTP/1.1 to one server over connections that are kept alive, each used by one thread at a time.
-
-The standard library's client in threads of our own: a request costs it 0.5 ms of CPU, where the async stack of `httpx2`
-takes 2-3 ms and 80 ms to import (`docs/decisions/0001-phase-1-speaks-http.md`).
-"""
+"""Posts to one URL over connections that are kept alive."""
 
 from __future__ import annotations
 
-import asyncio
-import http.client
-import select
 import socket
 import ssl
-import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
-from urllib.parse import SplitResult, urlsplit
+import time
+from collections.abc import Mapping
+from urllib.parse import SplitResult, quote, urlsplit
 
 from stillroom.errors import ConfigError
+from stillroom.models.http1 import BrokenResponse, Connection, ReplyTooLarge, Response
 from stillroom.models.proxies import Proxy
+from stillroom.models.stopping import Stop
 
-_READ_BYTES = 64 * 1024
-T = TypeVar("T")
+__all__ = ["ConnectionFailed", "Connections", "ReplyTooLarge", "Response"]
 
-
-class Response(NamedTuple):
-    """What the server sent. Header names are in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_TARGET_CHARS = "%/:=&?~+!$,;'@()*[]"
 
 
 class ConnectionFailed(Exception):
     """No whole response arrived."""
 
 
-class ReplyTooLarge(Exception):
-    """The server went on after the limit."""
-
-
-@dataclass(slots=True)
-class _Exchange:
-    """One request on its way, so that another thread can stop it."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)  #: of the two fields below
-    connection: http.client.HTTPConnection | None = None
-    aborted: bool = False
-
-    def begin(self, connection: http.client.HTTPConnection) -> None:
-        with self.lock:
-            self.connection = connection
-            aborted = self.aborted
-        if aborted:
-            raise ConnectionFailed("stopped")
-
-    def abort(self) -> None:
-        """Wake the thread that waits for the server."""
-        with self.lock:
-            self.aborted = True
-            sock = self.connection.sock if self.connection is not None else None
-        if sock is not None:
-            try:
-                # Of the plain socket: the TLS layer's own state belongs to the waiting thread.
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)
-            except OSError:  # it has just ended
-                pass
-
-
 class Connections:
-    """Posts to one URL, at most `concurrency` at a time; more wait for their turn."""
+    """As many as there are threads that post at a time. Everything blocks."""
 
     def __init__(
         self,
         url: str,
         *,
         headers: Mapping[str, str],
-        concurrency: int,
         connect_timeout_seconds: float,
         max_reply_bytes: int,
         proxy: Proxy | None = None,
     ) -> None:
-        self._parts = urlsplit(url)
-        # A tunnel sends the proxy's headers by itself, ahead of everything else.
-        self._headers = {**headers, **(proxy.headers if proxy and self._parts.scheme == "http" else {})}
+        parts = urlsplit(url)
+        self._host = parts.hostname or ""
+        self._port = parts.port or _DEFAULT_PORTS[parts.scheme]
+        self._tls = tls_context() if parts.scheme == "https" else None
+        self._proxy = proxy
         self._connect_timeout = connect_timeout_seconds
         self._max_reply_bytes = max_reply_bytes
-        self._proxy = proxy
-        self._tls = tls_context() if self._parts.scheme == "https" else None
-        self._target = _target(self._parts, proxy)
-        self._idle: list[http.client.HTTPConnection] = []
-        self._threads = ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="model")
+        # A tunnel sends the proxy's headers by itself, ahead of everything else.
+        to_proxy = proxy.headers if proxy is not None and self._tls is None else {}
+        self._head = _head("POST", _target(parts, proxy), _authority(parts), {**headers, **to_proxy})
+        self._idle: list[Connection] = []
 
-    async def post(self, body: bytes, *, begin: Callable[[], None], read: Callable[[Response], T]) -> T:
-        """Send `body`, wait for the whole response, and return what `read` makes of it. Raises `ConnectionFailed` or
-        `ReplyTooLarge`.
+    def post(self, body: bytes, *, seconds: float, stop: Stop) -> Response:
+        """Send `body` and wait for the whole response, so many seconds in all.
 
-        `begin` and `read` are called right before and after, in the thread that waits: they may block. When it is
-        cancelled the connection is cut, so that no thread is left waiting.
+        Raises `ConnectionFailed` or `ReplyTooLarge`; `Stopped` at once when it is stopped.
         """
-        exchange = _Exchange()
-
-        def work() -> T:
-            begin()
-            return read(self._post(exchange, body))
-
+        deadline = time.monotonic() + seconds
+        request = b"%sContent-Length: %d\r\n\r\n%b" % (self._head, len(body), body)
+        connection = self._take()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        except asyncio.CancelledError:
-            exchange.abort()
-            raise
-
-    async def aclose(self) -> None:
-        """Close what is idle, and wait for the threads."""
-        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
-        while self._idle:
-            self._idle.pop().close()
-
-    def _post(self, exchange: _Exchange, body: bytes) -> Response:
-        connection, fresh = self._take()
-        try:
-            exchange.begin(connection)
-            if fresh:
-                connection.connect()
-                exchange.begin(connection)  # it has a socket only now
-                # Connecting is bounded here; the rest by whoever waits, who cuts the connection.
-                connection.sock.settimeout(None)
-            connection.request("POST", self._target, body, self._headers)
-            response = connection.getresponse()
-            content = self._read(response)
-        except (OSError, http.client.HTTPException) as error:
+            with stop.waking(connection.cut):
+                if connection.sock is None:
+                    self._connect(connection, deadline, stop)
+                response = connection.exchange(request, deadline=deadline)
+        except (OSError, BrokenResponse) as error:
             connection.close()
-            server = f"{self._parts.hostname}:{self._parts.port}" if self._parts.port else self._parts.hostname
-            raise ConnectionFailed(f"`{server}`: {type(error).__name__}: {error}".rstrip(": ")) from error
+            stop.check()
+            if isinstance(error, TimeoutError) and time.monotonic() >= deadline:
+                raise ConnectionFailed(f"no complete reply within {seconds:g} s") from error
+            said = str(error) if isinstance(error, BrokenResponse) else f"{type(error).__name__}: {error}"
+            raise ConnectionFailed(f"`{self._host}:{self._port}`: {said}".rstrip(": ")) from error
         except BaseException:
             connection.close()
             raise
-        if response.will_close:
-            connection.close()
-        else:
+        if connection.reusable:
             self._idle.append(connection)
-        headers = {name.lower(): value for name, value in response.getheaders()}
-        return Response(response.status, headers, content)
-
-    def _read(self, response: http.client.HTTPResponse) -> bytes:
-        body = bytearray()
-        while chunk := response.read(_READ_BYTES):
-            body += chunk
-            if len(body) > self._max_reply_bytes:
-                raise ReplyTooLarge(f"the reply is longer than {self._max_reply_bytes:,} bytes")
-        if response.length:
-            raise http.client.IncompleteRead(b"", response.length)
-        return bytes(body)
-
-    def _take(self) -> tuple[http.client.HTTPConnection, bool]:
-        """An idle connection that the server has not closed, or a new one; and whether it is new."""
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
-                return connection, False
+        else:
             connection.close()
-        return self._open(), True
+        return response
 
-    def _open(self) -> http.client.HTTPConnection:
-        host, port = self._parts.hostname or "", self._parts.port
+    def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _take(self) -> Connection:
+        """An idle connection that the server has not closed, or a new one."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return Connection(max_reply_bytes=self._max_reply_bytes)
+            if connection.is_idle:
+                return connection
+            connection.close()
+
+    def _connect(self, connection: Connection, deadline: float, stop: Stop) -> None:
+        near = (self._proxy.host, self._proxy.port) if self._proxy else (self._host, self._port)
+        timeout = min(self._connect_timeout, max(deadline - time.monotonic(), 0.001))
+        sock = connection.sock = socket.create_connection(near, timeout)
+        stop.check()  # what was asked ahead of it woke nobody
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is None:
-            near = (self._proxy.host, self._proxy.port) if self._proxy else (host, port)
-            return http.client.HTTPConnection(*near, timeout=self._connect_timeout)
-        if self._proxy is None:
-            return http.client.HTTPSConnection(host, port, timeout=self._connect_timeout, context=self._tls)
-        tunnel = http.client.HTTPSConnection(
-            self._proxy.host, self._proxy.port, timeout=self._connect_timeout, context=self._tls
-        )
-        tunnel.set_tunnel(host, port, headers=self._proxy.headers)
-        return tunnel
+            return
+        if self._proxy is not None:
+            far = f"{self._host}:{self._port}"
+            connection.open_tunnel(_head("CONNECT", far, far, self._proxy.headers) + b"\r\n", deadline=deadline)
+        sock.settimeout(timeout)
+        secured = self._tls.wrap_socket(sock, server_hostname=self._host, do_handshake_on_connect=False)
+        connection.sock = secured
+        stop.check()
+        secured.do_handshake()
+
+
+def _head(method: str, target: str, authority: str, headers: Mapping[str, str]) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {authority}", "Accept-Encoding: identity"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join((*lines, "")).encode("latin-1")
+
+
+def _authority(parts: SplitResult) -> str:
+    host = (parts.hostname or "").encode("idna").decode()
+    if ":" in host:
+        host = f"[{host}]"
+    return f"{host}:{parts.port}" if parts.port else host
 
 
 def _target(parts: SplitResult, proxy: Proxy | None) -> str:
     """The request line's target: whole for a proxy that reads it, else the path."""
     if proxy is not None and parts.scheme == "http":
-        return parts.geturl()
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        return quote(parts.geturl(), safe=_TARGET_CHARS)
+    return quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=_TARGET_CHARS)
 
 
 def tls_context() -> ssl.SSLContext:

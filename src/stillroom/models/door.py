@@ -121,6 +121,5 @@ def _open_wire(
         rate_limits=rate_limits,
         context_window=window,
         price=price,
-        concurrency=settings.memories.extract_concurrency,
         proxy=proxy,
     )

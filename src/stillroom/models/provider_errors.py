@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -115,6 +114,8 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: int) -> float | None
 
 
 def _until(date: str, *, now: int) -> float:
+    from email.utils import parsedate_to_datetime  # few providers tell a date
+
     try:
         return max(parsedate_to_datetime(date).timestamp() - now, 0.0)
     except (ValueError, OverflowError):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -32,10 +34,11 @@ from stillroom.errors import (
     RateLimited,
 )
 from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, call_with_retries
-from stillroom.models.connections import ReplyTooLarge
+from stillroom.models.http1 import ReplyTooLarge
 from stillroom.models.names import Endpoint, PydanticName
 from stillroom.models.provider_errors import ProviderError, retry_after_seconds
 from stillroom.models.rate_limits import RateLimitSink
+from stillroom.models.stopping import Stop, Stopped
 from stillroom.models.structured import StructuredReply, StructuredRequest
 from stillroom.spending import Usage
 
@@ -189,29 +192,43 @@ class PydanticModel:
         self._opened = opened
         self._recorder = recorder
         self._stage = stage
-        self._entered = False
-        #: Held while the model is entered, so that the first eight requests enter it once.
-        self._entering = asyncio.Lock()
+        #: The SDKs are asynchronous: they run on a loop in a thread of its own, which is here as soon as it runs.
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._closing = asyncio.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="model", daemon=True)
+        self._thread.start()
 
-    async def complete(self, request: StructuredRequest) -> StructuredReply:
-        async with self._entering:
-            if not self._entered:
-                await self._opened.model.__aenter__()
-                self._entered = True
-
-        async def send() -> Attempt:
-            return await self._send(request)
-
-        answered = await call_with_retries(
-            send, recorder=self._recorder, stage=self._stage, thread_id=request.thread_id
+    def complete(self, request: StructuredRequest, *, stop: Stop) -> StructuredReply:
+        answered = call_with_retries(
+            lambda: self._wait(self._send(request), stop),
+            recorder=self._recorder,
+            stage=self._stage,
+            thread_id=request.thread_id,
+            stop=stop,
         )
         return StructuredReply(text=answered.text, usage=answered.usage)
 
-    async def aclose(self) -> None:
-        if self._entered:
-            self._entered = False
-            await self._opened.model.__aexit__(None, None, None)
-        await self._opened.close()
+    def close(self) -> None:
+        self._loop.result().call_soon_threadsafe(self._closing.set)
+        self._thread.join()
+
+    async def _serve(self) -> None:
+        try:
+            async with self._opened.model:
+                self._loop.set_result(asyncio.get_running_loop())
+                await self._closing.wait()
+        finally:
+            self._loop.cancel()  # where it never came to run
+            await self._opened.close()
+
+    def _wait(self, sending: Coroutine[None, None, Attempt], stop: Stop) -> Attempt:
+        sent = asyncio.run_coroutine_threadsafe(sending, self._loop.result())
+        try:
+            with stop.waking(sent.cancel):
+                return sent.result()
+        except (Stopped, CancelledError):
+            sent.cancel()
+            raise Stopped from None
 
     async def _send(self, request: StructuredRequest) -> Attempt:
         model = self._opened.model

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from stillroom.config import Effort
+from stillroom.models.stopping import Stop
 from stillroom.spending import Usage
 
 
@@ -32,7 +33,7 @@ class StructuredReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StructuredModel(Protocol):
-    """Answers structured requests. Safe to use from many tasks of one event loop."""
+    """Answers structured requests. Any number of threads may use it at a time."""
 
     @property
     def name(self) -> str:
@@ -44,10 +45,13 @@ class StructuredModel(Protocol):
         """Tokens; None: unknown."""
         ...
 
-    async def complete(self, request: StructuredRequest) -> StructuredReply:
-        """Ask once, with retries where the provider is only busy. Raises a `ModelError` or `SpendingCapped`."""
+    def complete(self, request: StructuredRequest, *, stop: Stop) -> StructuredReply:
+        """Ask once, with retries where the provider is only busy. Blocking.
+
+        Raises a `ModelError`, `SpendingCapped`, or `Stopped` as soon as `stop` is asked for.
+        """
         ...
 
-    async def aclose(self) -> None:
-        """Let go of the connections."""
+    def close(self) -> None:
+        """Let go of the connections, when no thread uses it any more."""
         ...

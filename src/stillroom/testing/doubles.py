@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 
 from stillroom.errors import ModelError
+from stillroom.models.stopping import Stop
 from stillroom.models.structured import StructuredReply, StructuredRequest
 from stillroom.spending import ModelCall, Usage
 
@@ -27,14 +28,15 @@ class ScriptedModel:
         replies = iter(()) if callable(script) else chain(script, repeat(script[-1]))
         self._choose = script if callable(script) else lambda request: next(replies)
 
-    async def complete(self, request: StructuredRequest) -> StructuredReply:
+    def complete(self, request: StructuredRequest, *, stop: Stop) -> StructuredReply:
+        stop.check()
         self.requests.append(request)
         answer = self._choose(request)
         if isinstance(answer, ModelError):
             raise answer
         return StructuredReply(text=answer, usage=Usage(input_tokens=len(request.user) // 4, output_tokens=1))
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         self.closed = True
 
 

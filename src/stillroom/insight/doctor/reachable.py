@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import msgspec
@@ -11,7 +10,7 @@ from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import InvalidReply, StillroomError
 from stillroom.insight.doctor.finding import Found, found, ok
-from stillroom.models import Allowance, StructuredRequest, open_structured
+from stillroom.models import Allowance, Stop, StructuredRequest, open_structured
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 
@@ -39,7 +38,7 @@ def check_models(settings: Settings, clock: Clock) -> Iterator[Found]:
         allowance = Allowance(settings.memories, spent_since=store.ledger.spent_since, clock=clock)
         for name in names:
             try:
-                asyncio.run(_ask(name, settings, store, clock, allowance))
+                _ask(name, settings, store, clock, allowance)
             except InvalidReply:
                 yield ok("models", f"`{name}` answers")  # with too little to be a memory, as was asked
             except StillroomError as error:
@@ -49,12 +48,12 @@ def check_models(settings: Settings, clock: Clock) -> Iterator[Found]:
                 yield ok("models", f"`{name}` answers")
 
 
-async def _ask(name: str, settings: Settings, store: Store, clock: Clock, allowance: Allowance) -> None:
+def _ask(name: str, settings: Settings, store: Store, clock: Clock, allowance: Allowance) -> None:
     model = open_structured(
         name, settings, ledger=store.ledger, clock=clock, redact=redact, phase="doctor", allowance=allowance
     )
     try:
-        await model.complete(
+        model.complete(
             StructuredRequest(
                 system='Answer {"ok": true}.',
                 user="Are you there?",
@@ -62,10 +61,11 @@ async def _ask(name: str, settings: Settings, store: Store, clock: Clock, allowa
                 schema_name="answer",
                 effort="minimal",
                 max_output_tokens=_OUTPUT_TOKENS,
-            )
+            ),
+            stop=Stop(),
         )
     finally:
-        await model.aclose()
+        model.close()
 
 
 __all__ = ["check_models"]
