@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -105,6 +109,52 @@ def test_a_plain_url_goes_through_the_proxy_with_its_credentials():
     assert request.path == "http://model.invalid/v1/responses"
     assert request.headers["host"] == "model.invalid"
     assert request.headers["proxy-authorization"] == "Basic dXNlcjpwQHNz"
+
+
+@pytest.mark.parametrize("through", ["", "a proxy"])
+def test_a_secured_server_is_spoken_to_with_the_certificates_that_are_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: str
+):
+    if (openssl := shutil.which("openssl")) is None:
+        pytest.skip("needs openssl for a certificate")
+    made, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    asked = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    name = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(made)]
+    subprocess.run([openssl, *asked.split(), *name], check=True, capture_output=True, timeout=20)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made, key)
+    heads: list[bytes] = []
+
+    def serve(listening: socket.socket) -> None:
+        for _ in range(2):
+            accepted, _ = listening.accept()
+            with closing(accepted):
+                if through:
+                    heads.append(accepted.recv(65536))
+                    accepted.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                try:
+                    with context.wrap_socket(accepted, server_side=True) as secured:
+                        heads.append(secured.recv(65536))
+                        secured.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+                except ssl.SSLError:  # the certificate is not trusted
+                    pass
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening, ThreadPoolExecutor(1) as pool:
+        port = listening.getsockname()[1]
+        serving = pool.submit(serve, listening)
+        url, proxy = f"https://localhost:{port}/v1/responses", None
+        if through:
+            url, proxy = "https://localhost/v1/responses", Proxy("127.0.0.1", port, {"Proxy-Authorization": "Basic x"})
+        with pytest.raises(ConnectionFailed, match="CERTIFICATE_VERIFY_FAILED"):
+            post(connections(url, proxy=proxy))
+        monkeypatch.setenv("SSL_CERT_FILE", str(made))
+        assert [response.body for response in post(connections(url, proxy=proxy))] == [b"hi"]
+        serving.result(10)
+    assert heads[-1].startswith(b"POST /v1/responses HTTP/1.1\r\nHost: localhost")
+    if through:
+        assert heads[-2].startswith(b"CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443\r\n")
+        assert b"Proxy-Authorization: Basic x\r\n" in heads[-2]
+        assert b"Proxy-Authorization" not in heads[-1]
 
 
 @pytest.mark.parametrize(
