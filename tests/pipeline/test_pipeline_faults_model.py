@@ -24,7 +24,7 @@ MINE = "Releases are cut on Tuesdays, by hand.\n"
 WRITTEN = dict(SAMPLE_MEMORY)
 
 BAD_IN_BOTH: dict[str, tuple[Reply, str]] = {
-    "cut off": (CutOff(Say(SAMPLE_MEMORY)), "IncompleteRead|peer closed|Connection|incomplete"),
+    "cut off": (CutOff(Say(SAMPLE_MEMORY)), "ended before|peer closed|Connection|incomplete"),
     "not json": (SendBytes(b"<html>502 Bad Gateway</html>", content_type="text/html"), "html|JSON|not|Invalid"),
     "empty body": (SendBytes(b""), "empty|JSON|not|Invalid"),
     "wrong protocol": (SendBytes(b'{"hello": "world"}'), "not|no |output|Invalid"),
