@@ -64,4 +64,6 @@ def _read(name: str) -> str:
 
 def _one_line(text: str) -> str:
     """A path with a line break in it must not write lines of its own."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else " " for character in text)
