@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 Protocol = Literal["responses", "chat", "messages", "gemini"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RecordedRequest:
     """One request as it arrived."""
 
@@ -20,7 +21,7 @@ class RecordedRequest:
     headers: Mapping[str, str]  #: names in lower case
     body: bytes
 
-    @property
+    @cached_property
     def json(self) -> dict[str, Any]:
         decoded: dict[str, Any] = msgspec.json.decode(self.body)
         return decoded
