@@ -201,10 +201,11 @@ class Repository(msgspec.Struct, frozen=True):
 def _lines(changes: Mapping[str, Content | None]) -> Iterator[bytes]:
     """A commit's files as fast-import wants them."""
     # Removals first: a folder may take the place of a file.
-    for path, content in sorted(changes.items()):
+    ordered = sorted(changes.items())
+    for path, content in ordered:
         if content is None:
             yield b"D %s\n" % _quoted(path)
-    for path, content in sorted(changes.items()):
+    for path, content in ordered:
         if content is not None:
             mode = b"100755" if content.executable else b"100644"
             yield b"M %s inline %s\ndata %d\n" % (mode, _quoted(path), len(content.data))

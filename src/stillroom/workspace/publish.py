@@ -20,6 +20,7 @@ from stillroom.config import StageTwo
 from stillroom.workspace.git import Content, Draft
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, Contents, Journal, Operation
+from stillroom.workspace.layout import may_publish
 from stillroom.workspace.trailers import EDITS, RUN, with_trailers
 from stillroom.workspace.tree import (
     TEMPORARY_PREFIX,
@@ -39,7 +40,8 @@ from stillroom.workspace.tree import (
 _NOT_A_FOLDER = frozenset({errno.ELOOP, errno.EMLINK, errno.EISDIR})
 #: What file systems without hard links say.
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
-#: So many files are made durable one by one; for more it is quicker to have the system write out everything once.
+#: So many files are made durable one by one. Of more, those that code writes are written out by the system all at once
+#: when they are in place: one that the power switch left torn there is written again by the next sync.
 _FILES_SYNCED_SINGLY = 64
 
 
@@ -65,8 +67,9 @@ def carry_out(run: Path, history: History, *, checkpoint: Checkpoint, limits: St
     with Contents(run, places) as contents:
         with opened(journal.root) as root:
             clear_temporary(root)
-            durable = len(journal.operations) <= _FILES_SYNCED_SINGLY
+            many = len(journal.operations) > _FILES_SYNCED_SINGLY
             for operation in journal.operations:
+                durable = not many or may_publish(operation.path)
                 with naming(operation.path, "put into the folder"):
                     done = _apply(root, operation, contents, checkpoint, limits, durable=durable)
                 if done and operation.after is None:
@@ -74,7 +77,7 @@ def carry_out(run: Path, history: History, *, checkpoint: Checkpoint, limits: St
                 (kept if not done else written if operation.after else deleted).append(operation.path)
             clear_temporary(root)
             os.fsync(root)
-        if not durable:
+        if many:
             os.sync()
         checkpoint("folder written")
         commit = _commit(journal, kept, contents, history)

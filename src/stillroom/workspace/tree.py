@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -79,9 +79,9 @@ def blob_id(data: bytes) -> str:
 
 def shown(path: str) -> str:
     """A path for people and prompts: one line, valid UTF-8."""
+    if path.isprintable():
+        return path
     text = os.fsencode(path).decode("utf-8", "replace")
-    if text.isprintable():
-        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -101,6 +101,7 @@ def opened(root: Path) -> Iterator[int]:
 class Memory(Protocol):
     """Who remembers entries of files that still look the same."""
 
+    def __contains__(self, path: str) -> bool: ...
     def entry(self, path: str, status: os.stat_result) -> Entry | None: ...
     def learn(self, path: str, status: os.stat_result, entry: Entry) -> None: ...
 
@@ -168,6 +169,8 @@ class _Walk:
                 self.found.odd.append(path)
 
     def known(self, memory: Memory, listed: os.DirEntry[str], path: str) -> bool:
+        if path not in memory:
+            return False
         try:  # not `naming`: a context manager for each of thousands of files shows
             status = listed.stat(follow_symlinks=False)
         except OSError as error:
@@ -243,12 +246,14 @@ def parent(root: int, path: str, *, create: bool) -> Iterator[tuple[int, str]]:
     descriptor = os.dup(root)
     try:
         for step in steps:
-            if create:
-                try:
+            try:
+                child = os.open(step, _DIRECTORY, dir_fd=descriptor)
+            except FileNotFoundError:
+                if not create:
+                    raise
+                with suppress(FileExistsError):
                     os.mkdir(step, 0o700, dir_fd=descriptor)
-                except FileExistsError:
-                    pass
-            child = os.open(step, _DIRECTORY, dir_fd=descriptor)
+                child = os.open(step, _DIRECTORY, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = child
         yield descriptor, name
