@@ -193,7 +193,7 @@ class Job:
         before = staging.before()
 
         def check(folder: Path) -> list[str]:
-            findings = check_artifacts(folder, before=before, limits=self.limits)
+            findings = check_artifacts(folder, before=before, limits=self.limits, memory=staging.memory)
             findings += self._check_evidence(staging, folder)
             return [str(finding) for finding in findings if finding.fatal]
 
@@ -204,9 +204,10 @@ class Job:
 
         Raises `InvalidArtifacts` with the first fatal ones: all of them, or those that no person is asked about.
         """
-        before, limits = staging.before(), self.limits
-        findings = scrub(staging.path, before=before, limits=limits, style=self.settings.memories.redaction)
-        findings += check_artifacts(staging.path, before=before, limits=limits)
+        before, limits, memory = staging.before(), self.limits, staging.memory
+        style = self.settings.memories.redaction
+        findings = scrub(staging.path, before=before, limits=limits, style=style, memory=memory)
+        findings += check_artifacts(staging.path, before=before, limits=limits, memory=memory)
         findings += self._check_evidence(staging, staging.path)
         asked = _FOR_A_PERSON if self.settings.memories.review != "never" else frozenset[str]()
         refuse(finding for finding in findings if finding.rule not in asked)
@@ -222,6 +223,7 @@ class Job:
             seen=staging.seen,
             withheld=self.withheld,
             limits=self.limits,
+            memory=staging.memory,
         )
 
     def was_rejected(self, staging: Staging) -> bool:

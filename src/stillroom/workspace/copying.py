@@ -9,18 +9,25 @@ from pathlib import Path
 from stillroom.config import StageTwo
 from stillroom.errors import WorkspaceError
 from stillroom.workspace.history import gather
-from stillroom.workspace.remembered import Remembered
-from stillroom.workspace.tree import DIFF_FILE, Entry, Scan, drop, naming, opened, parent, remove_tree, scan, write_new
+from stillroom.workspace.tree import (
+    DIFF_FILE,
+    Entry,
+    Memory,
+    Scan,
+    drop,
+    naming,
+    opened,
+    parent,
+    remove_tree,
+    scan,
+    write_new,
+)
 
 
-def copy(root: Path, target: Path, *, looks: Path, copied_looks: Path, limits: StageTwo) -> dict[str, Entry]:
-    """Make `target` hold the files of `root` and nothing else; what is the same already stays.
-
-    What is remembered of the files of either is kept in `looks` and `copied_looks`.
-    """
-    old = _reusable(target, copied_looks, limits)
-    with Remembered.kept(looks) as memory:
-        contents, live = gather(root, old.files, limits=limits, memory=memory)
+def copy(root: Path, target: Path, *, memory: Memory, target_memory: Memory, limits: StageTwo) -> dict[str, Entry]:
+    """Make `target` hold the files of `root` and nothing else; what is the same already stays."""
+    old = _reusable(target, target_memory, limits)
+    contents, live = gather(root, old.files, limits=limits, memory=memory)
     with opened(target) as below:
         drop(below, DIFF_FILE)
         for path in old.files.keys() - live.files.keys():
@@ -40,12 +47,11 @@ def copy(root: Path, target: Path, *, looks: Path, copied_looks: Path, limits: S
     return live.files
 
 
-def _reusable(target: Path, looks: Path, limits: StageTwo) -> Scan:
+def _reusable(target: Path, memory: Memory, limits: StageTwo) -> Scan:
     """What an old copy holds. One with anything odd in it is not worth the thought: begin anew."""
     if target.is_dir():
         try:
-            with Remembered.kept(looks) as memory:
-                found = scan(target, limits=limits, memory=memory)
+            found = scan(target, limits=limits, memory=memory)
         except WorkspaceError:
             found = None
         odd = found is None or (found.links + found.odd + found.too_large + found.shared)

@@ -14,7 +14,7 @@ from stillroom.rollouts.keys import keys_of, names_of, tokens_of
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import gather
 from stillroom.workspace.layout import may_publish
-from stillroom.workspace.tree import Entry, shown
+from stillroom.workspace.tree import Entry, Memory, shown
 
 #: So many of an order's telling words must stand in what it was made from.
 _SUPPORTED_SHARE = 0.6
@@ -35,12 +35,13 @@ def check_evidence(
     seen: Mapping[str, Entry],
     withheld: Sequence[Quarantined],
     limits: StageTwo,
+    memory: Memory | None = None,
 ) -> list[Finding]:
     """Lines that are new in what a model wrote: those that say again what is withheld (fatal), those that nothing
     supports, and orders that nobody trusted gave. `shown_files` is what it was made from."""
     found: list[Finding] = []
     restated = Restated(withheld)
-    new = list(_new_lines(folder, shown_files, seen, limits))
+    new = list(_new_lines(folder, shown_files, seen, limits, memory))
     for line in new:
         if other := restated.by(line.text):
             message = f"only {_SOURCES[other.lane]} says this: it waits for a second witness ({other.line_id})"
@@ -66,9 +67,13 @@ _SOURCES = {"file": "a file", "tool": "a tool", "web": "the web", "none": "nobod
 
 
 def _new_lines(
-    folder: Path, shown_files: Mapping[str, bytes], seen: Mapping[str, Entry], limits: StageTwo
+    folder: Path,
+    shown_files: Mapping[str, bytes],
+    seen: Mapping[str, Entry],
+    limits: StageTwo,
+    memory: Memory | None,
 ) -> Iterator[_Line]:
-    contents, _ = gather(folder, seen, limits=limits)
+    contents, _ = gather(folder, seen, limits=limits, memory=memory)
     for path, content in contents.items():
         if not may_publish(path):
             continue

@@ -78,7 +78,7 @@ def digest(seen: Mapping[str, Entry], *, engine: str) -> str:
 
 def changes_anything(staging: Staging) -> bool:
     """Whether the result differs from what the consolidator was shown, in what may be published."""
-    _, after = gather(staging.path, staging.seen, limits=staging.limits)
+    _, after = gather(staging.path, staging.seen, limits=staging.limits, memory=staging.memory)
     before = {path: entry for path, entry in staging.seen.items() if may_publish(path)}
     return before != {path: entry for path, entry in after.files.items() if may_publish(path)}
 

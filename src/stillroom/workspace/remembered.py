@@ -29,11 +29,11 @@ class _Look(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Remembered(msgspec.Struct):
-    """What is known of earlier scans, and what this one adds."""
+    """What is known of earlier scans, and what those since it was loaded add."""
 
     path: Path
     _old: Mapping[str, _Look]
-    #: When this scan began, by the clock of the disk.
+    #: When it was loaded, by the clock of the disk.
     _began_ns: int
     _new: dict[str, _Look] = {}
     _learned: bool = False
@@ -61,9 +61,13 @@ class Remembered(msgspec.Struct):
             began_ns = 0
         return cls(path, old, began_ns)
 
+    def __contains__(self, path: str) -> bool:
+        """Whether it is worth a look."""
+        return path in self._new or path in self._old
+
     def entry(self, path: str, status: os.stat_result) -> Entry | None:
         """The entry of a file that looks as it did when it was hashed."""
-        look = self._old.get(path)
+        look = self._new.get(path) or self._old.get(path)
         if look is None or look.stamp != _STAMP(status):
             return None
         self._new[path] = look

@@ -65,6 +65,8 @@ class Staging(msgspec.Struct):
     copied: dict[str, Entry]
     limits: StageTwo
     checkpoint: Checkpoint
+    #: Of the files of the copy.
+    memory: Remembered
     _lock: int
     _baseline: dict[str, Entry] = {}
     _head: str | None = None
@@ -94,7 +96,7 @@ class Staging(msgspec.Struct):
         self._head = self.history.head()
         self._baseline = self.history.baseline()
         known = {path: entry for path, entry in self._baseline.items() if self.copied.get(path) == entry}
-        self._contents, self._seen = self._gather(known)
+        self._contents, self._seen = gather(self.path, known, limits=self.limits, memory=self.memory)
         self._changes = compare(self._baseline, self._seen.files)
         self.checkpoint("sealed")
         return self.changes
@@ -137,7 +139,7 @@ class Staging(msgspec.Struct):
         seen = self._sealed()
         if self.history.head() != self._head:
             raise WorkspaceError("the history went on since this run began", hint="run `stillroom run` again")
-        written, after = self._gather(seen.files)
+        written, after = gather(self.path, seen.files, limits=self.limits, memory=self.memory)
         if refused := after.links + after.odd + after.too_large:
             raise InvalidArtifacts(f"the result holds `{shown(refused[0])}`, which is no file that can be published")
         final = {path: entry for path, entry in seen.files.items() if not may_publish(path)}
@@ -166,12 +168,9 @@ class Staging(msgspec.Struct):
         if self._open:
             self._close()
 
-    def _gather(self, known: Mapping[str, Entry]) -> tuple[dict[str, Content], Scan]:
-        with Remembered.kept(self.history.copied_looks) as memory:
-            return gather(self.path, known, limits=self.limits, memory=memory)
-
     def _close(self) -> None:
         self._open = False
+        self.memory.save()
         with locked(self.run.parent / LOCK, wait=True):
             retire(self.run)
         os.close(self._lock)
@@ -226,11 +225,13 @@ def open_staging(
             (staging_dir / SPARE).rename(run / TREE)
     try:
         checkpoint("locked")
-        copied = copy(root, run / TREE, looks=history.looks, copied_looks=history.copied_looks, limits=limits)
+        target_memory = Remembered.load(history.copied_looks)
+        with Remembered.kept(history.looks) as memory:
+            copied = copy(root, run / TREE, memory=memory, target_memory=target_memory, limits=limits)
         checkpoint("copied")
     except BaseException:
         with locked(staging_dir / LOCK, wait=True):
             retire(run)
         os.close(lock)
         raise
-    return Staging(root, run, history, copied, limits, checkpoint, lock)
+    return Staging(root, run, history, copied, limits, checkpoint, target_memory, lock)

@@ -20,7 +20,7 @@ from stillroom.workspace.finding import Finding
 from stillroom.workspace.handbook import shape
 from stillroom.workspace.history import compare, gather
 from stillroom.workspace.layout import HANDBOOK, SUMMARY, may_publish
-from stillroom.workspace.tree import DEFAULTS, Entry, Scan, drop, naming, opened, parent, scan, shown, write_new
+from stillroom.workspace.tree import DEFAULTS, Entry, Memory, Scan, drop, naming, opened, parent, scan, shown, write_new
 
 #: More of them tell nobody more.
 _MAX_FINDINGS = 200
@@ -55,7 +55,9 @@ class Before(msgspec.Struct, frozen=True):
     deleted: frozenset[str] = frozenset()
 
 
-def check_artifacts(folder: Path, *, before: Before | None = None, limits: StageTwo = DEFAULTS) -> list[Finding]:
+def check_artifacts(
+    folder: Path, *, before: Before | None = None, limits: StageTwo = DEFAULTS, memory: Memory | None = None
+) -> list[Finding]:
     """Everything that is wrong with a folder, fatal findings first. Changes nothing.
 
     Without `before`, every file is judged as if the agent had just written it, and none as an input.
@@ -67,7 +69,7 @@ def check_artifacts(folder: Path, *, before: Before | None = None, limits: Stage
             contents[path] = data
 
     try:
-        found = scan(folder, limits=limits, visit=visit)
+        found = scan(folder, limits=limits, visit=visit, memory=memory, wanted=lambda path, _: may_publish(path))
     except WorkspaceError as error:
         return [Finding("unreadable", ".", 0, str(error))]
     known = before or Before()
@@ -83,10 +85,15 @@ def check_artifacts(folder: Path, *, before: Before | None = None, limits: Stage
 
 
 def scrub(
-    folder: Path, *, before: Before, limits: StageTwo = DEFAULTS, style: RedactionStyle = "typed"
+    folder: Path,
+    *,
+    before: Before,
+    limits: StageTwo = DEFAULTS,
+    style: RedactionStyle = "typed",
+    memory: Memory | None = None,
 ) -> list[Finding]:
     """Put placeholders for secrets into what the agent wrote, and tell where. For the staging folder only."""
-    contents, _ = gather(folder, before.files, limits=limits)
+    contents, _ = gather(folder, before.files, limits=limits, memory=memory)
     findings: list[Finding] = []
     with opened(folder) as root:
         for path, content in contents.items():
