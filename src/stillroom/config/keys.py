@@ -35,7 +35,7 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     use_memories: bool = True
     #: Also the clients' own homes are looked at, beside `[[sources]]`. Off: only those.
     default_sources: bool = True
-    #: Codex's key: sessions get tools to search the memory.
+    #: Codex's key, so that a table may be copied from there. It changes nothing: `stillroom mcp` has the tools.
     dedicated_tools: bool = False
     #: Outputs that a consolidation may rest on.
     max_raw_memories_for_consolidation: int = 256

@@ -35,8 +35,6 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     max_request_bytes: int = 128 * 1024 * 1024
     #: An answer that is no stream, or one event of a stream; usage in a longer one is not looked for.
     max_answer_bytes: int = 32 * 1024 * 1024
-    #: What is read of an error that is no JSON.
-    max_error_bytes: int = 64 * 1024
     #: One read; large enough that many small events cost one.
     read_bytes: int = 64 * 1024
     connect_timeout_seconds: float = 15

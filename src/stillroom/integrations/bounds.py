@@ -1,4 +1,4 @@
-"""The hook's numbers, in plain Python: `config.py` needs msgspec, which no session start should wait for."""
+"""The hook's numbers, in plain Python: `stillroom.config` needs msgspec, which no session start should wait for."""
 
 from __future__ import annotations
 

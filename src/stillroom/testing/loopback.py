@@ -110,10 +110,6 @@ class LoopbackModel:
         """An entry for `Settings.providers`."""
         return Provider(kind=kind, base_url=self.base_url, context_window=context_window)
 
-    def run_forever(self) -> None:
-        """Serve in this thread until it is interrupted."""
-        self._run()
-
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:

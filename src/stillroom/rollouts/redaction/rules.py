@@ -2,7 +2,8 @@
 
 `head` is found anywhere and has a bounded length, so that a search stays linear; `tail` is the class of the characters
 that may follow it; `whole` says that no word character may follow. Patterns are RE2 over bytes: classes are ASCII.
-Secrets that only their surroundings give away (`password: …`, `Cookie: …`) are in `assignments` and `blocks`.
+Secrets that only their surroundings give away are in `assignments` (`password: …`), `credentials` (`Cookie: …`),
+`private_keys` and `vendors`.
 """
 
 from __future__ import annotations
