@@ -8,7 +8,9 @@ from collections.abc import Iterable
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|[^\W_]+(?:[_./:@$+\\-]+[^\W_]+)*")
 _PART = re.compile(r"[^\W_]{2,}")
 _NAME = re.compile(r"\w[_/.:@$-]\w|\d")
-_QUOTED = re.compile(r"`([^`\n]{2,400})`|“([^”\n]{2,400})”|\"([^\"\n]{2,400})\"")
+# A quotation is passed over with the code marks in it: there they are of the words of somebody, which are told as a
+# whole, and a lone one would be paired with one outside.
+_MARKED = re.compile(r"`([^`\n]{2,400})`|“[^”\n]{2,400}”|\"[^\"\n]{2,400}\"")
 _MIN_PLAIN_CHARS = 4
 #: How the rules tell of a person's words.
 _TOLD = frozenset(("user", "asked", "corrected", "decided", "said", "agreed", "then", "changed", "they", "otherwise"))
@@ -36,8 +38,8 @@ def names_of(text: str) -> frozenset[str]:
 def _names(text: str, tokens: list[str]) -> frozenset[str]:
     found = [token for token in tokens if not token.isalpha() and _NAME.search(token)]
     if "`" in text:
-        for groups in _QUOTED.findall(text):
-            found += _TOKEN.findall(groups[0].casefold())
+        for marked in _MARKED.findall(text):
+            found += _TOKEN.findall(marked.casefold())
     return frozenset(token for token in found if len(token) > 1)
 
 
