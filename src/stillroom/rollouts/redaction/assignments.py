@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from stillroom.pattern import late
-from stillroom.rollouts.redaction.matching import GAP, MAX_RESCAN_BYTES, QUOTE, URL64, Found, Rule, Span
+from stillroom.rollouts.redaction.matching import GAP, MAX_RESCAN_BYTES, QUOTE, URL64, Found, Pattern, Rule, Span
 from stillroom.rollouts.redaction.plausible import Kind, Place, plausible
 
 _PASSWORD = (
@@ -65,7 +65,7 @@ _MAX_QUOTED_BYTES = 8192
 
 _NAME_CHARS = URL64 | frozenset(b".$")
 _MAX_NAME_BYTES = 48
-_NO_SECRETS = late(
+_NO_SECRETS = Pattern(
     r"(?i)(?:next|prev|page|paging|pagination|continuation|cancel(?:l?ation)?|sync|resume|pad|eos|bos|unk|sep|cls|mask|stop|"
     r"special|start|starting|end|public[_-]?key|eot|bot|ownership|owner|lease|fencing|lock|claim|max|min|num|total|input|"
     r"output|prompt|completion|cached|reasoning|per|each|first|last|current|design|color|lexer|syntax|parser|semantic|id)[_.-]?token$|"
@@ -139,7 +139,7 @@ def _judge(data: bytes, start: int, end: int, name: _Name, *, place: Place, resc
         if place == "bare" and data[end : end + 1] in (b"(", b"[", b"{"):
             return Found((), start)
     refused = Found((), start if rescan or end - start <= MAX_RESCAN_BYTES else end)
-    if _NO_SECRETS.search(name.text) and not (name.kind == "password" and _bare_secret(data[start:end])):
+    if _NO_SECRETS.search(name.text.encode()) and not (name.kind == "password" and _bare_secret(data[start:end])):
         return refused
     value = data[start:end].decode("utf-8", "replace")
     if not plausible(value, kind=name.kind, place=place):
