@@ -112,7 +112,8 @@ async def _extract_round(
 
     tell()
     size = min(settings.memories.extract_concurrency, len(claims))
-    with ThreadPoolExecutor(size, thread_name_prefix="extract") as pool:
+    pool = ThreadPoolExecutor(size, thread_name_prefix="extract")
+    try:
         async with asyncio.TaskGroup() as group:
             beat = group.create_task(leases.keep())
             workers = [loop.run_in_executor(pool, work) for _ in range(size)]
@@ -124,6 +125,8 @@ async def _extract_round(
                 raise
             beat.cancel()
             await asyncio.gather(*workers)
+    finally:
+        pool.shutdown(wait=False)  # they are done, and the event loop must not wait until their threads have ended
 
 
 def _outcome(
