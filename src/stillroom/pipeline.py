@@ -156,7 +156,17 @@ async def run_pipeline(
         except StoreError as error:
             detail = f"{error}" + (f" ({error.hint})" if error.hint else "")
             return msgspec.structs.replace(report, skipped="no_state_db", detail=detail)
-        report = await _pass(settings, store, clock, report, trigger, options, guard, on_progress)
+        work = _Pass(
+            settings=settings,
+            store=store,
+            clock=clock,
+            trigger=trigger,
+            options=options,
+            guard=guard or default_guard(settings, store, clock),
+            worker_id=trigger.thread_id or f"stillroom-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+            on_progress=on_progress,
+        )
+        report = await work.run(report)
         if options.dry_run:
             return report
         try:
@@ -166,124 +176,154 @@ async def run_pipeline(
     return report
 
 
-async def _pass(
-    settings: Settings,
-    store: Store,
-    clock: Clock,
-    report: PipelineReport,
-    trigger: Trigger,
-    options: Options,
-    guard: Guard | None,
-    on_progress: ProgressListener,
-) -> PipelineReport:
-    worker_id = trigger.thread_id or f"stillroom-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    put: Callable[..., PipelineReport] = msgspec.structs.replace
-    try:
-        # 0. Learn which threads there are; what the trigger is may only be known now.
-        report = put(report, threads=await register_threads(settings, store, clock, on_progress=on_progress))
-        if reason := await _gate_source(store, trigger):
-            return put(report, skipped=reason)
-        await asyncio.to_thread(obey_switches, settings, store)
-        if not options.dry_run:
-            # Of every session, however old: what they used decides what the next consolidation rests on.
-            report = put(report, usage=await _count_usage(settings, store, clock, on_progress))
-        # Before anything is changed or paid for: another program's memories are not ours to replace.
-        await asyncio.to_thread(consent, settings, store, adopt=options.adopt)
-        decide = guard or default_guard(settings, store, clock)
-        if options.dry_run:
-            report = await _taken_up(store, put(report, guard=await asyncio.to_thread(decide)), options)
-            return put(report, forecast=await _forecast(settings, store, clock, trigger, options, on_progress))
-        # A person should not learn from the bill what the first calls of a model cost.
-        if not options.agreed and await asyncio.to_thread(may_need_consent, settings, store):
-            # On a copy: who does not agree has changed nothing, and the next pass takes nothing up again.
-            with ExitStack() as stack:
-                trial = partial(Store.trial, settings.database, clock=clock, limits=settings.database_limits)
-                copy = await asyncio.to_thread(lambda: stack.enter_context(trial()))
-                await _taken_up(copy, report, options)
-                expected = await _forecast(settings, copy, clock, trigger, options, on_progress)
-            if needs_consent(expected, settings):
-                return put(report, skipped="not_agreed", forecast=expected)
-        report = await _taken_up(store, report, options)
-        # 1. Create the memory folder: no links followed, none left.
-        report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
-        # 2. Seed the extension instructions; a person's edit of them survives.
-        await asyncio.to_thread(seed_instructions, settings.root)
-        # 3. Prune stale, unused outputs: free, therefore ahead of the guard.
-        stage = settings.stage_one
-        pruned = await asyncio.to_thread(
-            store.outputs.prune, max_unused_days=settings.memories.max_unused_days, limit=stage.retention_batch
+class _Pass(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass, with all that its steps need."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    trigger: Trigger
+    options: Options
+    guard: Guard
+    worker_id: str
+    on_progress: ProgressListener
+
+    async def run(self, report: PipelineReport) -> PipelineReport:
+        """The steps in their order. An error of the database or the folder ends them, and is in the report."""
+        settings, store, options = self.settings, self.store, self.options
+        put: Callable[..., PipelineReport] = msgspec.structs.replace
+        try:
+            # 0. Learn which threads there are; what the trigger is may only be known now.
+            threads = await register_threads(settings, store, self.clock, on_progress=self.on_progress)
+            report = put(report, threads=threads)
+            if reason := await _gate_source(store, self.trigger):
+                return put(report, skipped=reason)
+            await asyncio.to_thread(obey_switches, settings, store)
+            if not options.dry_run:
+                # Of every session, however old: what they used decides what the next consolidation rests on.
+                report = put(report, usage=await self._count_usage())
+            # Before anything is changed or paid for: another program's memories are not ours to replace.
+            await asyncio.to_thread(consent, settings, store, adopt=options.adopt)
+            if options.dry_run:
+                report = await self._taken_up(store, put(report, guard=await asyncio.to_thread(self.guard)))
+                return put(report, forecast=await self._forecast(store))
+            if too_much := await self._costs_too_much(report):
+                return put(report, skipped="not_agreed", forecast=too_much)
+            report = await self._taken_up(store, report)
+            # 1. Create the memory folder: no links followed, none left.
+            report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
+            # 2. Seed the extension instructions; a person's edit of them survives.
+            await asyncio.to_thread(seed_instructions, settings.root)
+            # 3. Prune stale, unused outputs: free, therefore ahead of the guard.
+            report = put(report, pruned=await asyncio.to_thread(self._prune))
+            # 4. Leave a person's quota alone.
+            report = put(report, guard=(decision := await asyncio.to_thread(self.guard)))
+            if not decision.allowed:
+                telemetry.count("memory.startup", status="skipped_rate_limit")
+                return report
+            # 5. Extract, within what may be spent.
+            allowance = Allowance(
+                settings.memories,
+                spent_since=store.ledger.spent_since,
+                clock=self.clock,
+                paused_since=self._paused_since,  # a person may not want to wait until a backfill ends
+            )
+            extracted = await self._extract(allowance)
+            report = put(report, extract=extracted, spending=await _spending(settings, allowance))
+            if since := self._paused_since():
+                return put(report, stopped=Stopped(reason=f"passes are paused since {since}", hint="stillroom resume"))
+            # 6. Consolidate.
+            consolidated = await self._consolidate(allowance)
+            report = put(report, consolidate=consolidated, spending=await _spending(settings, allowance))
+            # 7. Have ready what the next session is told.
+            return put(report, recall=await asyncio.to_thread(prepare_recall, settings, store, self.clock))
+        except (StoreError, WorkspaceError, OSError) as error:
+            return _stopped(report, error)
+
+    def _paused_since(self) -> str | None:
+        return paused_since(str(self.settings.home))
+
+    async def _count_usage(self) -> UsageReport:
+        listen = _from_thread(self.on_progress)
+        return await asyncio.to_thread(count_usage, self.settings, self.store, self.clock, on_progress=listen)
+
+    async def _taken_up(self, store: Store, report: PipelineReport) -> PipelineReport:
+        """What a person wants done again is to be done again."""
+        if self.options.upgrade:
+            report = msgspec.structs.replace(report, reopened=await asyncio.to_thread(store.extraction.reopen_offline))
+        if self.options.retry:
+            report = msgspec.structs.replace(report, retried=await asyncio.to_thread(store.jobs.retry_failed))
+        return report
+
+    async def _forecast(self, store: Store) -> Forecast:
+        options = self.options
+        question = Question(
+            memories=self.settings.memories,
+            stage=self.settings.stage_one,
+            now_ms=self.clock.now_ms(),
+            current_thread_id=self.trigger.thread_id,
+            cwd=options.cwd,
+            backfill=options.backfill,
+            upgrade=options.upgrade,
+            max_threads=options.max_threads,
         )
-        report = put(report, pruned=pruned)
-        # 4. Leave a person's quota alone.
-        decision = await asyncio.to_thread(decide)
-        report = put(report, guard=decision)
-        if not decision.allowed:
-            telemetry.count("memory.startup", status="skipped_rate_limit")
-            return report
-        # 5. Extract, within what may be spent.
-        paused = partial(paused_since, str(settings.home))  # a person may not want to wait until a backfill ends
-        allowance = Allowance(settings.memories, spent_since=store.ledger.spent_since, clock=clock, paused_since=paused)
-        extracted = await run_phase1(
-            settings,
-            store,
-            clock,
-            worker_id=worker_id,
-            current_thread_id=trigger.thread_id,
+        listen = _from_thread(self.on_progress)
+        return await asyncio.to_thread(forecast, self.settings, store, question, on_progress=listen)
+
+    async def _costs_too_much(self, report: PipelineReport) -> Forecast | None:
+        """What a person should not learn from the bill: the first calls of a model would cost more than they said."""
+        settings = self.settings
+        if self.options.agreed or not await asyncio.to_thread(may_need_consent, settings, self.store):
+            return None
+        # On a copy: who does not agree has changed nothing, and the next pass takes nothing up again.
+        with ExitStack() as stack:
+            trial = partial(Store.trial, settings.database, clock=self.clock, limits=settings.database_limits)
+            copy = await asyncio.to_thread(lambda: stack.enter_context(trial()))
+            await self._taken_up(copy, report)
+            expected = await self._forecast(copy)
+        return expected if needs_consent(expected, settings) else None
+
+    def _prune(self) -> int:
+        days, batch = self.settings.memories.max_unused_days, self.settings.stage_one.retention_batch
+        return self.store.outputs.prune(max_unused_days=days, limit=batch)
+
+    async def _extract(self, allowance: Allowance) -> Phase1Report:
+        options = self.options
+        return await run_phase1(
+            self.settings,
+            self.store,
+            self.clock,
+            worker_id=self.worker_id,
+            current_thread_id=self.trigger.thread_id,
             backfill=options.backfill,
             upgrade=options.upgrade,
             max_threads=options.max_threads,
             cwd=options.cwd,
             allowance=allowance,
-            on_progress=on_progress,
+            on_progress=self.on_progress,
         )
-        report = put(report, extract=extracted, spending=await _spending(settings, allowance))
-        if since := paused():
-            return put(report, stopped=Stopped(reason=f"passes are paused since {since}", hint="stillroom resume"))
-        # 6. Consolidate.
-        consolidated = await run_phase2(
-            _without_pause(settings) if options.backfill or options.upgrade else settings,
-            store,
-            clock,
-            worker_id=worker_id,
+
+    async def _consolidate(self, allowance: Allowance) -> Phase2Report:
+        options = self.options
+        return await run_phase2(
+            _without_pause(self.settings) if options.backfill or options.upgrade else self.settings,
+            self.store,
+            self.clock,
+            worker_id=self.worker_id,
             adopt=options.adopt,
             allowance=allowance,
-            on_progress=on_progress,
+            on_progress=self.on_progress,
         )
-        report = put(report, consolidate=consolidated, spending=await _spending(settings, allowance))
-        # 7. Have ready what the next session is told.
-        return put(report, recall=await asyncio.to_thread(prepare_recall, settings, store, clock))
-    except (StoreError, WorkspaceError, OSError) as error:
-        return _stopped(report, error)
 
 
-async def _taken_up(store: Store, report: PipelineReport, options: Options) -> PipelineReport:
-    """What a person wants done again is to be done again."""
-    if options.upgrade:
-        report = msgspec.structs.replace(report, reopened=await asyncio.to_thread(store.extraction.reopen_offline))
-    if options.retry:
-        report = msgspec.structs.replace(report, retried=await asyncio.to_thread(store.jobs.retry_failed))
-    return report
-
-
-async def _forecast(
-    settings: Settings, store: Store, clock: Clock, trigger: Trigger, options: Options, listener: ProgressListener
-) -> Forecast:
+def _from_thread(listener: ProgressListener) -> ProgressListener:
+    """The same for work in another thread."""
     loop = asyncio.get_running_loop()
 
     def listen(progress: Progress) -> None:
         loop.call_soon_threadsafe(listener, progress)
 
-    question = Question(
-        memories=settings.memories,
-        stage=settings.stage_one,
-        now_ms=clock.now_ms(),
-        current_thread_id=trigger.thread_id,
-        cwd=options.cwd,
-        backfill=options.backfill,
-        upgrade=options.upgrade,
-        max_threads=options.max_threads,
-    )
-    return await asyncio.to_thread(forecast, settings, store, question, on_progress=listen)
+    return listen
 
 
 async def _spending(settings: Settings, allowance: Allowance) -> AllowanceReport | None:
@@ -291,15 +331,6 @@ async def _spending(settings: Settings, allowance: Allowance) -> AllowanceReport
     if {settings.memories.extract_model, settings.memories.consolidation_model} == {OFFLINE}:
         return None
     return await asyncio.to_thread(allowance.report)
-
-
-async def _count_usage(settings: Settings, store: Store, clock: Clock, listener: ProgressListener) -> UsageReport:
-    loop = asyncio.get_running_loop()
-
-    def listen(progress: Progress) -> None:
-        loop.call_soon_threadsafe(listener, progress)
-
-    return await asyncio.to_thread(count_usage, settings, store, clock, on_progress=listen)
 
 
 def _without_pause(settings: Settings) -> Settings:
