@@ -8,6 +8,8 @@ READY  := $(VENV)/.ready
 FRAMEWORKS := .venv-adapters
 LONGEST := tests/pipeline tests/sandbox
 BROKEN := tests/cli/test_bad_input.py tests/cli/test_bad_decisions.py
+# Of all that is broken, what tells most in half a minute: `make slow` has it.
+TELLING := damaged or redact_killed or (killed_in_the_middle and (undo or forget))
 CLIENTS := tests/interop/test_session_clients.py
 UV     := $(shell command -v uv 2>/dev/null)
 
@@ -40,10 +42,11 @@ slow: $(READY)  ## the tests that take longer: kill at every step, many processe
 	@# In two halves at once: the names of some of these tests hold pids, which `-n` can't divide.
 	@$(BIN)/python -m pytest -m slow $(LONGEST) & half=$$!; \
 	$(BIN)/python -m pytest -m slow $(addprefix --ignore=,$(LONGEST) $(BROKEN)); rest=$$?; wait $$half && exit $$rest
+	@$(BIN)/python -m pytest -n 2 -m slow $(BROKEN) -k "$(TELLING)"
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 tests/rollouts
 
 broken: $(READY)  ## every command on homes that are broken in every way; PART=…: some of it, by name
-	@$(BIN)/python -m pytest -m slow $(BROKEN) $(if $(PART),-k "$(PART)")
+	@$(BIN)/python -m pytest -n 2 -m slow $(BROKEN) $(if $(PART),-k "$(PART)")
 
 adapters:  ## the budget and the recorder in real agent frameworks, in an environment of their own
 ifdef UV

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import shutil
+import signal
+import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import IO
 
+import msgspec
 import pytest
+from nursery import Command
 
 from stillroom.cli.app import COMMANDS
+from stillroom.command_line.command import Group
 
 PROJECT = Path(__file__).parents[2]
 SESSIONS = "codex-home/sessions/2026/11/29"
@@ -47,6 +56,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 CHANGING = frozenset({"run", "note", "undo", "redo", "forget", "memories", "ingest", "review", "redact"})
 DOCUMENTED = {0, 1, 2}
 EVERY = ("--help", *COMMANDS)
+assert all(name in WORDS for name, each in COMMANDS.items() if isinstance(each, Group)), "which command of the group?"
 
 
 @dataclass(frozen=True)
@@ -75,27 +85,12 @@ class House:
     def words(self, command: str) -> list[str]:
         return [command, *(word.format(ingested=self.base / "ingested.jsonl") for word in WORDS.get(command, ()))]
 
-    def start(
-        self, command: str, *more: str, prefix: tuple[str, ...] = (), dying_at: int | None = None
-    ) -> subprocess.Popen[str]:
-        program = (
-            ["-m", "stillroom"] if dying_at is None else [str(Path(__file__).with_name("die_at.py")), str(dying_at)]
-        )
-        return subprocess.Popen(
-            [*prefix, sys.executable, *program, *self.words(command), *more],
-            env=self.environment,
-            cwd=self.base,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-        )
+    def start(self, command: str, *more: str, prefix: tuple[str, ...] = (), dying_at: int | None = None) -> Running:
+        """`dying_at`: kill it ahead of that change to disk; 0: count them."""
+        return nursery(prefix).start(Command([*self.words(command), *more], self.environment, str(self.base), dying_at))
 
     def run(self, command: str, *more: str, prefix: tuple[str, ...] = (), dying_at: int | None = None) -> Done:
-        """`dying_at`: kill it ahead of that change to disk; 0: count them."""
-        with self.start(command, *more, prefix=prefix, dying_at=dying_at) as process:
-            return ended(process)
+        return self.start(command, *more, prefix=prefix, dying_at=dying_at).ended()
 
     def run_without_powers(self, command: str) -> Done:
         """As somebody whom permissions bind."""
@@ -135,9 +130,61 @@ class Done:
         return self.out + self.err
 
 
-def ended(process: subprocess.Popen[str]) -> Done:
-    out, err = process.communicate(timeout=110)
-    return Done(process.returncode, out, err)
+class Running:
+    """A command that was started."""
+
+    def __init__(self, connection: socket.socket, streams: list[IO[bytes]]) -> None:
+        self._connection, self._streams = connection, streams
+
+    def ended(self) -> Done:
+        with self._connection, self._connection.makefile("r", encoding="ascii") as told:
+            pid = int(told.readline())
+            try:
+                code = int(told.readline())
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                raise
+        texts = []
+        for stream in self._streams:
+            with stream:
+                stream.seek(0)
+                texts.append(stream.read().decode("utf-8", "replace"))
+        return Done(code, *texts)
+
+
+class Nursery:
+    """A process that has imported everything, and forks for each command."""
+
+    def __init__(self, prefix: tuple[str, ...]) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._place = f"{self._folder.name}/socket"
+        program = [*prefix, sys.executable, str(Path(__file__).with_name("nursery.py")), self._place]
+        own = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        self._process = subprocess.Popen(program, env=own, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+        atexit.register(self._end)
+
+    def start(self, command: Command) -> Running:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(110)
+        connection.connect(self._place)
+        # Files, not pipes: nobody has to read while it runs.
+        streams = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
+        with open(os.devnull, "rb") as nothing:
+            numbers = [nothing.fileno(), *(stream.fileno() for stream in streams)]
+            socket.send_fds(connection, [msgspec.json.encode(command)], numbers)
+        return Running(connection, streams)
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+@cache
+def nursery(prefix: tuple[str, ...]) -> Nursery:
+    return Nursery(prefix)
 
 
 def build(base: Path) -> House:

@@ -1,7 +1,7 @@
-"""Runs a command and dies, as by `kill -9`, ahead of the change to disk that it is told: `die_at.py N WORD…`.
+"""Runs a command and dies, as by `kill -9`, ahead of the change to disk that it is told.
 
 What counts is each file that is opened for writing, moved, removed or made, and each statement of SQLite's that writes.
-With N = 0 it only prints how many there are, at its end.
+With 0 it only prints how many there are, at its end.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import sqlite3
 import sys
 from typing import Any
 
+from stillroom.cli import main as stillroom
+
 _CHANGES = frozenset({"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"})
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _SQL = ("BEGIN IMMEDIATE", "COMMIT", "INSERT", "UPDATE", "DELETE", "VACUUM", "CREATE")
 
 
-def main() -> None:
-    last, words = int(sys.argv[1]), sys.argv[2:]
+def run(last: int, words: list[str]) -> None:
+    """Run the command in this process, which is no good for anything else then."""
     steps = 0
 
     def step() -> None:
@@ -43,8 +45,6 @@ def main() -> None:
     connect, sqlite3.connect = sqlite3.connect, connected
     sys.dont_write_bytecode = True  # whether there is some already is no step of the command's
     sys.addaudithook(audited)
-    from stillroom.cli import main as stillroom
-
     try:
         stillroom(words)
     finally:
@@ -54,6 +54,3 @@ def main() -> None:
 def _writes(arguments: tuple[object, ...]) -> bool:
     path, _, flags = arguments
     return isinstance(flags, int) and bool(flags & _WRITING) and path != os.devnull
-
-
-main()

@@ -79,7 +79,7 @@ def test_a_program_is_answered_in_json_on_an_empty_home_too(
     "words", [["forget", "--match", "biome here", "--yes"], COMMANDS[3]], ids=lambda words: words[0]
 )
 def test_a_folder_that_outlived_its_database_is_cleaned_all_the_same(words: list[str], house: House) -> None:
-    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    token = "ghp_27D8f53A383d7a23F8821d949458Bf289C5b"
     handbook = house.root / "MEMORY.md"
     handbook.write_text(handbook.read_text(encoding="utf-8") + f"\n# Mine\n\n- token {token}\n", encoding="utf-8")
     for path in house.home.glob("state.sqlite3*"):
