@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -69,9 +68,16 @@ def claim_of(line: str) -> Claim:
 
 def folded(text: str) -> str:
     """`text` in one form: compatibility characters, case and runs of space are levelled."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    return " ".join(text.casefold().split())
+    return " ".join(levelled(text).split())
+
+
+def levelled(text: str) -> str:
+    """The same but for space: every line stays one."""
+    if text.isascii():
+        return text.casefold()
+    import unicodedata  # most texts are plain
+
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def words_of(text: str) -> tuple[str, ...]:

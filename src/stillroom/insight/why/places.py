@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import msgspec
 
 from stillroom.config import LOOKUP
 from stillroom.errors import InvalidRequest, NotFound, PathRefused, RecallError
-from stillroom.insight.why.claims import claim_of, claims_nothing, folded, words_of
+from stillroom.insight.why.claims import Claim, claim_of, claims_nothing, folded, levelled, words_of
 from stillroom.pattern import late
 from stillroom.recall.browse.paths import opened_path, quoted, read_text, readable
 from stillroom.recall.browse.walk import Walk
@@ -21,6 +22,8 @@ _NUMBERED = late(r"(?P<path>.+):(?P<line>\d{1,9})")
 _SEARCHED = (HANDBOOK, SUMMARY)
 #: A line that has less of the words of a phrase is no match.
 _LEAST_SHARE = 0.5
+#: Between the words of a phrase, on one line.
+_BLANKS = r"[^\S\n]+"
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,18 +48,18 @@ def find_spots(root: Path, asked: str, *, most: int) -> tuple[list[Spot], int]:
     """
     if (numbered := _NUMBERED.fullmatch(asked.strip())) and (found := _at(root, numbered["path"], numbered["line"])):
         return [found], 0
-    matches = list(_matches(root, asked))
-    if not matches:
+    said = [(spot, claim_of(spot.place.text)) for spot in _said(root, asked)]
+    if not said:
         raise NotFound(f"no line of the memory says {quoted(asked)}", hint="`stillroom search` looks everywhere")
-    best = max(score for score, _ in matches)
     # What claims something itself comes before the title over it, and before what only names a file.
-    alike = _once(sorted((spot for score, spot in matches if score >= best), key=_says_little))
+    alike = _once(sorted(said, key=_says_little))
     return alike[:most], max(len(alike) - most, 0)
 
 
-def _says_little(spot: Spot) -> int:
+def _says_little(said: tuple[Spot, Claim]) -> int:
+    spot, claim = said
     text = spot.place.text
-    return 2 if claims_nothing(text, claim_of(text)) else int(text.startswith("#"))
+    return 2 if claims_nothing(text, claim) else int(text.startswith("#"))
 
 
 def _at(root: Path, path: str, line: str) -> Spot | None:
@@ -84,57 +87,81 @@ def read_lines(root: Path, path: str) -> list[str]:
         return read_text(node, path, max_bytes=LOOKUP.max_file_bytes).split("\n")
 
 
-def _matches(root: Path, asked: str) -> Iterator[tuple[float, Spot]]:
+def _said(root: Path, asked: str) -> list[Spot]:
+    """The lines that have the phrase; where none has, those with most of its words."""
     phrase, words = folded(asked), words_of(asked)
     if not phrase:
         raise InvalidRequest("the phrase is empty")
-    for path, lines in _searched(root):
-        for number, line in enumerate(lines, 1):
-            if words and line.isascii() and not _has_any(words, line.casefold()):
-                continue
-            text = folded(line)
-            if phrase in text:
-                score = 2.0
-            elif words:
-                score = len([word for word in words if word in text]) / len(words)
-                if score < _LEAST_SHARE:
-                    continue
-            else:
-                continue
-            yield score, Spot(Place(path=path, line=number, text=line), lines)
+    files = list(_searched(root))
+    found = [(file, number) for file in files for number in _with_phrase(file, phrase)]
+    if not found:
+        shares = [(share, file, number) for file in files for share, number in _with_words(file, words)]
+        most = max((share for share, _, _ in shares), default=0)
+        found = [(file, number) for share, file, number in shares if share == most]
+    return [_spot(file, number) for file, number in found]
 
 
-def _has_any(words: Iterable[str], text: str) -> bool:
-    """A quick answer for the many lines that have none."""
-    for word in words:  # noqa: SIM110 - twice as fast as `any`
-        if word in text:
-            return True
-    return False
+class _File(NamedTuple):
+    path: str
+    lines: list[str]
+    #: The lines in one form, as `folded` does it but for runs of space.
+    level: str
 
 
-def _searched(root: Path) -> Iterator[tuple[str, list[str]]]:
+def _searched(root: Path) -> Iterator[_File]:
     for path in _SEARCHED:
         try:
-            yield path, read_lines(root, path)
+            yield _file(path, read_lines(root, path))
         except NotFound:
             continue
     try:
         for met in Walk().files(root, SKILLS):
             try:
-                yield readable(met.path), read_text(met.node, met.path, max_bytes=LOOKUP.max_file_bytes).split("\n")
+                text = read_text(met.node, met.path, max_bytes=LOOKUP.max_file_bytes)
             except RecallError:
                 continue  # no text: nothing that could be asked about
+            yield _file(readable(met.path), text.split("\n"))
     except RecallError:  # there are none, or it is a link
         return
 
 
-def _once(spots: list[Spot]) -> list[Spot]:
+def _file(path: str, lines: list[str]) -> _File:
+    return _File(path, lines, levelled("\n".join(lines)))
+
+
+def _with_phrase(file: _File, phrase: str) -> Iterator[int]:
+    """The numbers of the lines, from 0. All others are passed over at once."""
+    text = file.level
+    said = re.compile(_BLANKS.join(map(re.escape, phrase.split())))
+    number = seen = 0
+    match = said.search(text)
+    while match:
+        number += text.count("\n", seen, match.start())
+        yield number
+        seen = match.start()
+        end = text.find("\n", match.end())
+        match = said.search(text, end) if end >= 0 else None
+
+
+def _with_words(file: _File, words: Sequence[str]) -> Iterator[tuple[float, int]]:
+    """How much of the words a line has, and its number from 0; only if it is enough."""
+    least = _LEAST_SHARE * len(words)
+    for number, line in enumerate(file.level.split("\n")):
+        count = 0
+        for word in words:
+            if word in line:
+                count += 1
+        if count and count >= least:
+            yield count / len(words), number
+
+
+def _spot(file: _File, number: int) -> Spot:
+    return Spot(Place(path=file.path, line=number + 1, text=file.lines[number]), file.lines)
+
+
+def _once(said: Sequence[tuple[Spot, Claim]]) -> list[Spot]:
     """Without lines that say the same as one before: the summary repeats the handbook."""
-    seen: set[tuple[str, ...]] = set()
-    kept: list[Spot] = []
-    for spot in spots:
-        words = claim_of(spot.place.text).words
-        if words not in seen:
-            seen.add(words)
-            kept.append(spot)
-    return kept
+    first: dict[tuple[str, ...], Spot] = {}
+    for spot, claim in said:
+        first.setdefault(claim.words, spot)
+    return list(first.values())
