@@ -11,7 +11,7 @@ from stillroom.command_line.command import Group, Option, read_command
 from stillroom.command_line.docstring import Docstring, read_docstring
 from stillroom.command_line.markdown import as_markdown
 from stillroom.command_line.parsing import HelpAsked, parse
-from stillroom.command_line.running import run
+from stillroom.command_line.running import run, told_of_member
 from stillroom.errors import CommandLineError
 
 Called = tuple[list[object], dict[str, object]]
@@ -157,6 +157,14 @@ def test_help_shows_use_examples_and_each_option(capsys: pytest.CaptureFixture[s
     assert "│ --max INT     At most so often. [default: 3]" in page
     assert "│ --how STR     [one of: glue, tape] [default: glue]" in page
     assert "│ --yes (-y)" in page
+
+
+def test_the_list_of_commands_tells_of_each_without_calling_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(TOOL, ["--help"]) == 0
+    page = capsys.readouterr().out
+    assert "│ mend         Mend a thing, and others." in page
+    assert "│ more         More." in page
+    assert told_of_member(TOOL, "mend") == mend.__doc__
 
 
 def test_the_documentation_has_every_command() -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from stillroom.command_line.command import Argument, Command, Group
 from stillroom.command_line.docstring import Docstring, read_docstring
-from stillroom.command_line.running import member
+from stillroom.command_line.running import told_of_member
 
 _Row = tuple[str, str, Markdown]
 
@@ -72,7 +72,7 @@ def notes(argument: Argument) -> Iterator[str]:
 
 def _commands(group: Group) -> Iterable[_Row]:
     for name in group.members:
-        yield "", name, _markdown(told_of(member(group, name)).summary)
+        yield "", name, _markdown(read_docstring(told_of_member(group, name)).summary)
     yield "", "--help (-h)", _markdown("Show this page, or that of a command.")
     if len(group.words) == 1:
         yield "", "--version", _markdown("Print the version.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from types import FunctionType
+from types import CodeType, FunctionType
 
 from stillroom.command_line.command import Command, Group, read_command
 from stillroom.command_line.parsing import HELP, HelpAsked, meant, parse
@@ -40,9 +40,33 @@ def member(group: Group, name: str) -> Command | Group:
     found = group.members[name]
     if isinstance(found, Group):
         return found
+    return read_command((*group.words, name), _load(found))
+
+
+def told_of_member(group: Group, name: str) -> str:
+    """What is told of a command, its docstring. It is read from the compiled module: to import all takes a second."""
+    found = group.members[name]
+    if isinstance(found, Group):
+        return found.told
+    from importlib.abc import InspectLoader
+    from importlib.util import find_spec
+
+    module, _, function = found.partition(":")
+    spec = find_spec(module)
+    if spec is None or not isinstance(spec.loader, InspectLoader):  # who loads it otherwise may not compile it so
+        return _load(found).__doc__ or ""
+    code = spec.loader.get_code(module)
+    for constant in code.co_consts if code else ():
+        if isinstance(constant, CodeType) and constant.co_name == function and constant.co_consts:
+            told = constant.co_consts[0]
+            return told if isinstance(told, str) else ""
+    return ""
+
+
+def _load(found: str) -> FunctionType:
     module, _, function = found.partition(":")
     called: FunctionType = getattr(import_module(module), function)
-    return read_command((*group.words, name), called)
+    return called
 
 
 def _help(found: Command | Group) -> int:
