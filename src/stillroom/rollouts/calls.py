@@ -8,14 +8,16 @@ from typing import NamedTuple
 
 import msgspec
 
-_EXIT = re.compile(r"^(?:Process exited with code|Exit code:) *(-?\d{1,10})\b", re.MULTILINE)
-_SESSION = re.compile(r"^Process running with session ID (\d+)", re.MULTILINE)
-_FAILED = re.compile(
+from stillroom.pattern import late
+
+_EXIT = late(r"^(?:Process exited with code|Exit code:) *(-?\d{1,10})\b", re.MULTILINE)
+_SESSION = late(r"^Process running with session ID (\d+)", re.MULTILINE)
+_FAILED = late(
     r"apply_patch verification failed|failed to parse|unsupported call|exec_command failed|write_stdin failed"
     r"|execution error|exec command rejected|command rejected|aborted by user"
 )
 # In code mode the one tool takes JavaScript, and commands are strings in it.
-_SCRIPTED_COMMAND = re.compile(r"""\b["']?cmd["']?\s*:\s*("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)""")
+_SCRIPTED_COMMAND = late(r"""\b["']?cmd["']?\s*:\s*("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)""")
 # The header of an output ends before this; what follows is the program's.
 _BODY = "Output:\n"
 _HEADER_CHARS = 600

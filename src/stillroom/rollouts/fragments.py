@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from stillroom.pattern import late
 from stillroom.rollouts.rare import holder
 
 MEMORY_TAG = b"stillroom-memory"
@@ -13,14 +14,14 @@ IMAGE_TAG = b";base64,"
 holds_memory_tag = holder(MEMORY_TAG, by=b"-memory")
 _holds_image = holder(IMAGE_TAG)
 # Memory that was shown to a session must not become evidence for the same memory.
-_MEMORY_BLOCK = re.compile(r"<stillroom-memory\b[^>]*>.*?</stillroom-memory\s*>", re.DOTALL)
+_MEMORY_BLOCK = late(r"<stillroom-memory\b[^>]*>.*?</stillroom-memory\s*>", re.DOTALL)
 # A client may have cut what it stored before the closing tag.
-_OPEN_MEMORY_BLOCK = re.compile(r"<stillroom-memory\b.*\Z", re.DOTALL)
+_OPEN_MEMORY_BLOCK = late(r"<stillroom-memory\b.*\Z", re.DOTALL)
 # The same in what may also be a person's words about the tag: a block has a line of its own for its tag.
-_OPEN_MEMORY_LINES = re.compile(r"^[ \t]*<stillroom-memory\b[^>\n]*>[ \t]*\n.*\Z", re.DOTALL | re.MULTILINE)
+_OPEN_MEMORY_LINES = late(r"^[ \t]*<stillroom-memory\b[^>\n]*>[ \t]*\n.*\Z", re.DOTALL | re.MULTILINE)
 _EXCLUDED = (("# agents.md instructions", "</instructions>"), ("<skill>", "</skill>"))
 _EXCLUDED_STARTS = tuple(start for start, _ in _EXCLUDED)
-_IMAGE = re.compile(
+_IMAGE = late(
     rb"data:[\w.+-]{1,80}/[\w.+-]{1,80}(?:;[\w=.+-]{1,80}){0,8};base64,"
     rb"(?:\[blob: (?P<squeezed>\d+) bytes\]|(?P<text>[A-Za-z0-9+/=_-]{64,}))"
 )

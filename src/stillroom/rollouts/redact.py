@@ -7,7 +7,6 @@ the heads of all rules, then a bounded look at each place found. The rules are i
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cache
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import re2
 
 from stillroom.config import RedactionStyle
+from stillroom.pattern import late
 from stillroom.rollouts.redaction.assignments import assignment_rules
 from stillroom.rollouts.redaction.credentials import credential_rules
 from stillroom.rollouts.redaction.documented import is_documented
@@ -85,7 +85,7 @@ _RULES: tuple[Rule, ...] = (
     *vendor_rules(),
     *assignment_rules(),
 )
-_LONG_COUNT = re.compile(r"\{([1-9][0-9]+)\}$")
+_LONG_COUNT = late(r"\{([1-9][0-9]+)\}$")
 
 
 def _short(head: str) -> str:

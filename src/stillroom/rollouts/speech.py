@@ -7,21 +7,22 @@ from typing import Literal
 
 import msgspec
 
+from stillroom.pattern import late
 from stillroom.rollouts.item import MESSAGES, UNREADABLE, Item
 
 Speaker = Literal["user", "assistant", "agent", "harness"]
 """`agent`: another agent's message; `harness`: text that the client put in a user message."""
 
-_HARNESS = re.compile(
+_HARNESS = late(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|hook_[a-z_]+|user_shell_command|rollout_budget|superseded_message"
     r"|system-reminder|permissions|collaboration_mode|apps_instructions|skills_instructions|skill)\b"
     r"|# AGENTS\.md instructions)",
     re.IGNORECASE,
 )
-_AGENT = re.compile(r"\s*(?:<subagent_notification>|Message Type:.*\n\s*Task name:.*\n\s*Sender:.*\n\s*Payload:)")
+_AGENT = late(r"\s*(?:<subagent_notification>|Message Type:.*\n\s*Task name:.*\n\s*Sender:.*\n\s*Payload:)")
 
 # The editor extension writes open files and selections before what the user typed.
-_REQUEST = re.compile(r"^#+ My request for Codex:?[ \t]*$", re.MULTILINE)
+_REQUEST = late(r"^#+ My request for Codex:?[ \t]*$", re.MULTILINE)
 # A preview is made of this much of a message.
 _PREVIEWED_CHARS = 20_000
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from stillroom.config import READING, Reading
+from stillroom.pattern import late
 from stillroom.rollouts.rare import holder
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
 _TO_MASK = bytes(97 if byte in _LETTERS else 32 for byte in range(256))
 # Where a JSON string may be cut: at the start of a run of backslashes, or where no escape can reach. Not between the
 # two halves of a surrogate pair, nor inside a UTF-8 character.
-_SAFE = re.compile(rb"(?<=[^\\])\\(?!u[dD][c-fC-F])|(?<=[^\\]{6})[^\\\x80-\xbf]")
+_SAFE = late(rb"(?<=[^\\])\\(?!u[dD][c-fC-F])|(?<=[^\\]{6})[^\\\x80-\xbf]")
 _SEARCHED_BYTES = 4096
 _holds_escaped_quote = holder(b'\\"')
 # The longest escape, `\uXXXX`, without its backslash.

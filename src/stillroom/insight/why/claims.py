@@ -84,9 +84,11 @@ def words_of(text: str) -> tuple[str, ...]:
     """The words that tell something, each once; of scripts without spaces, pairs of characters."""
     text = folded(text)
     found: list[str] = []
-    for run in _UNSPACED.findall(text):
-        found += [run[at : at + 2] for at in range(max(1, len(run) - 1))]
-    for word in _WORD.findall(_UNSPACED.sub(" ", text)):
+    if not text.isascii():
+        for run in _UNSPACED.findall(text):
+            found += [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+        text = _UNSPACED.sub(" ", text)
+    for word in _WORD.findall(text):
         plain = word.isalpha()
         if (len(word) >= _LEAST_CHARS or (not plain and len(word) > 1)) and word not in _COMMON:
             found.append(_stem(word))

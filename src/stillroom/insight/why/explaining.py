@@ -141,7 +141,7 @@ class _Explaining:
             reach: Reach | None = None
             if thread is None:
                 reach = "gone"
-            elif self._until is None or time.monotonic() < self._until:
+            elif not rests or self._until is None or time.monotonic() < self._until:
                 said, reach = read_quotes(
                     thread,
                     claim,

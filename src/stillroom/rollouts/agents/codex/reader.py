@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from stillroom.config import READING, Reading, StageOne
 from stillroom.errors import RolloutError
+from stillroom.pattern import late
 from stillroom.rollouts.agents.codex.forks import Fork, keys_of, origin_of
 from stillroom.rollouts.agents.codex.source import source_text
 from stillroom.rollouts.agents.codex.state import State, state_threads
@@ -32,8 +33,8 @@ __all__ = ["AGENT", "COPIES", "discover", "open_items", "refreshed"]
 AGENT = "codex"
 COPIES = True
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_{_UUID})?\.jsonl(\.zst)?", re.IGNORECASE)
-_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+_NAME = late(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_{_UUID})?\.jsonl(\.zst)?", re.IGNORECASE)
+_ID = late(r"[\w.:-]{1,128}", re.ASCII)
 # sessions/YYYY/MM/DD
 _DEPTH = 3
 # The role of a message stands ahead of its content.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -11,12 +10,13 @@ from pathlib import Path
 import msgspec
 
 from stillroom.config import READING, Reading
+from stillroom.pattern import late
 from stillroom.rollouts.agents.codex.source import source_text
 from stillroom.rollouts.meta import recorded_mode
 from stillroom.rollouts.speech import preview_text
 from stillroom.thread import Thread
 
-_NAME = re.compile(r"state_(\d{1,6})\.sqlite")
+_NAME = late(r"state_(\d{1,6})\.sqlite")
 _WANTED = (
     "id",
     "source",
