@@ -54,7 +54,11 @@ def after(wish: Wish, choice: Wish) -> Wish:
 def _offer(turn: Turn, before: Turn, opening: str) -> str:
     """What a yes takes: the proposal, the answer to what the user had asked, or a choice that they are glad of."""
     offered = referents.proposal(before)
-    if not offered and any(cues.has("deliberation", q, before.spoken) for q in asked_by_user(before)):
+    if (
+        not offered
+        and not before.edited  # then it is thanks for what was done
+        and any(cues.has("deliberation", q, before.spoken) for q in asked_by_user(before))
+    ):
         offered = referents.answer(before)
     if not offered and cues.has("endorsed", turn.text[:120], turn.spoken):
         offered = referents.settled(before)

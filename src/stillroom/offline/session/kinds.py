@@ -27,7 +27,7 @@ _ASKS_FIRST = late(
     r"|where (?:is|was|did|do|does)|how (?:do|does|did|can|much|many|long|come)"
     r"|why (?:is|was|do|does|did|are|were|would)"
     r"|(?:do|did|have) (?:we|you|i|they)|(?:does|is|was|are|were|has) (?:it|that|this|there|he|she|they|we|the)"
-    r"|(?:can|could|should|would|will|may) (?:we|i|it|they|that|this|there)"
+    r"|(?:can|could|should|would|will|may) (?:we|i|it|they|that|this|there|the|an?|our|my|your) "
     r"|who \w+s (?:an?|the|that|this|our)\b"
     r"|when (?:was|did|will)|which (?:one )?(?:is|was)|wer (?:ist|war|hat)|wo (?:ist|war|sind)|wie (?:war|hieß|heißt)"
     r"|cómo se (?:llama|llamaba)|quién (?:es|era|ha)|dónde (?:está|estaba)|comment s'appel\w+|qui a)\b",

@@ -21,13 +21,15 @@ def denies(turn: Turn, before: Turn) -> bool:
 
 
 def takes_back(turn: Turn) -> bool:
-    return any(
+    """Whether what the user says first to the work before is that they want it back as it was."""
+    return bool(turn.messages) and any(
         cues.has("takeback", s, turn.spoken)
         and not kinds.is_passing(s, turn.spoken)
         and not cues.has("perishable", s, turn.spoken)
         and not s.endswith(("?", "？"))
+        and not cues.opens("trial", cues.without_opener(s, turn.spoken), turn.spoken)
         and words.weight(words.content(s)) <= 12
-        for s in turn.sentences[:3]
+        for s in turn.messages[0][:3]
     )
 
 

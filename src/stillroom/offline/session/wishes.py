@@ -39,7 +39,7 @@ def wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
 def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, first: bool) -> list[Wish]:
     spoken = turn.spoken
     found: list[Wish] = []
-    passing = [kinds.is_passing(s, spoken) for s in message]
+    passing = [kinds.is_passing(s, spoken) and not kinds.is_question(s, spoken) for s in message]
     follows = False  # the sentence before was taken
     skip_next = False
     for number, sentence in enumerate(message):
