@@ -190,6 +190,8 @@ def _statement(
         score -= 2
     if cues.has("perishable", text, spoken) or cues.has("oneoff", text, spoken):
         score -= 4
+    if cues.opens("pronoun", text, spoken):
+        score -= 1  # "They go into the spool": says not what does
     return Statement(
         turn=turn.number,
         step=step,

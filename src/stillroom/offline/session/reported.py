@@ -74,8 +74,18 @@ def _symptom(turn: Turn) -> str:
     for said in (lasting, own):
         for kind in ("problem", "repair"):
             if told := next((s for s in said if cues.has(kind, s, turn.spoken)), ""):
-                return told
+                # What is wanted by tonight is wanted of what was told before it.
+                return told if told in lasting else next((s for s in lasting if _tells_more(s, turn)), told)
     return ""
+
+
+def _tells_more(sentence: str, turn: Turn) -> bool:
+    """Whether a sentence at the beginning of a session tells enough to be what it is about."""
+    return (
+        not turn.number
+        and kinds.own_weight(sentence, turn.spoken) >= kinds.LEANING
+        and not cues.has("bygone", sentence, turn.spoken)
+    )
 
 
 def _complaint(symptom: str, spoken: tuple[str, ...]) -> str:

@@ -22,6 +22,8 @@ _WONDERS = late(
     re.IGNORECASE,
 )
 """Asks whether something might be done, which asks for nothing yet."""
+_LEAD_SENTENCES = 2
+"""What a change of mind is on stands at most this many sentences before it."""
 
 
 def wishes_of(turn: Turn, before: Turn | None) -> list[Wish]:
@@ -92,7 +94,7 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
         elif follows and found and (neighbours.is_short(quote) or neighbours.limits(found[-1], sentence, spoken)):
             found[-1] = _joined(found[-1], quote)
         else:
-            found.append(wish)
+            found.append(_with_lead(wish, message[:number], spoken) if not follows else wish)
             follows = True
     return found
 
@@ -253,6 +255,19 @@ def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bo
         return True
     foreign = turn.spoken[0] in ("zh", "ja", "ko", "ru") and re.search(r"[A-Za-z]{3,}", quote) is not None
     return foreign or any(own & offer for offer in offers)
+
+
+def _with_lead(wish: Wish, before: tuple[str, ...], spoken: tuple[str, ...]) -> Wish:
+    """A short change of mind together with what the same message spoke of: it is on that, and not on what was done."""
+    if not wish.changes or wish.kind not in ("decision", "correction") or words.weight(wish.subject) >= LEANING:
+        return wish
+    telling = next((i for i in range(len(before) - 1, -1, -1) if kinds.own_weight(before[i], spoken) >= BARE), None)
+    if telling is None or len(before) - telling > _LEAD_SENTENCES:
+        return wish
+    quote = " ".join([*before[telling:], wish.quote])
+    if len(quote) > QUOTE_CHARS:
+        return wish
+    return replace(wish, quote=quote, about="", subject=words.content(quote))
 
 
 def _joined(wish: Wish, sentence: str) -> Wish:
