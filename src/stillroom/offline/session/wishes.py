@@ -259,7 +259,7 @@ def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bo
 
 def _with_lead(wish: Wish, before: tuple[str, ...], spoken: tuple[str, ...]) -> Wish:
     """A short change of mind together with what the same message spoke of: it is on that, and not on what was done."""
-    if not wish.changes or wish.kind not in ("decision", "correction") or words.weight(wish.subject) >= LEANING:
+    if not wish.changes or wish.kind not in ("decision", "correction") or words.weight(words.content(wish.quote)) >= LEANING:
         return wish
     telling = next((i for i in range(len(before) - 1, -1, -1) if kinds.own_weight(before[i], spoken) >= BARE), None)
     if telling is None or len(before) - telling > _LEAD_SENTENCES:
