@@ -144,8 +144,11 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         return None
     if unmeant.is_kept_at_distance(quote, spoken):
         return None
-    worked_on = turn.number > 0 and states.is_worked_on(quote, turn)
-    if kind != "correction" and not worked_on and unmeant.is_opinion(quote, spoken):
+    if (
+        kind != "correction"
+        and unmeant.is_opinion(quote, spoken)
+        and not (turn.number and states.is_worked_on(quote, turn))
+    ):
         return None
     if passing and not standing and not (kind == "decision" and kinds.is_parked(quote, spoken)):
         return None
@@ -259,7 +262,11 @@ def _names_what(own: frozenset[str], turn: Turn, before: Turn, quote: str) -> bo
 
 def _with_lead(wish: Wish, before: tuple[str, ...], spoken: tuple[str, ...]) -> Wish:
     """A short change of mind together with what the same message spoke of: it is on that, and not on what was done."""
-    if not wish.changes or wish.kind not in ("decision", "correction") or words.weight(words.content(wish.quote)) >= LEANING:
+    if (
+        not wish.changes
+        or wish.kind not in ("decision", "correction")
+        or words.weight(words.content(wish.quote)) >= LEANING
+    ):
         return wish
     telling = next((i for i in range(len(before) - 1, -1, -1) if kinds.own_weight(before[i], spoken) >= BARE), None)
     if telling is None or len(before) - telling > _LEAD_SENTENCES:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from stillroom.offline import cues
+from stillroom.pattern import late
 
 _BETWEEN = r"(?:[\s-]|\s(?:y|e|et|and|и)\s|und)?"
 """What may stand between the words of one number."""
@@ -14,6 +15,9 @@ _SINGLE = "一"
 """By itself no number: it stands in too many words."""
 _NO_VALUE_BEHIND = "周期拜第唯统同某逐月"
 """Behind one of these a numeral names a day, a place in a row, or belongs to another word."""
+_CHOICES = late(r"\(\?.*?\)|\W")
+_AHEAD = 4
+"""How far a word looks ahead (characters): "ten" in Korean is one only before what it counts."""
 _FEW = 5
 """A number below this is a value only with what it counts ("two minutes", and not "the first two")."""
 
@@ -44,8 +48,14 @@ def spelt(text: str, spoken: tuple[str, ...]) -> list[Figure]:
 
 
 @cache
-def _words(code: str) -> tuple[tuple[re.Pattern[str], float], ...]:
-    return tuple((re.compile(word, re.IGNORECASE), value) for word, value in cues.table(code).numbers.items())
+def _words(code: str) -> tuple[re.Pattern[str], tuple[float, ...]]:
+    """A pattern with a group for each word, those first that others begin with; and the value of each group."""
+    known = sorted(cues.table(code).numbers.items(), key=lambda entry: _plainly_longest(entry[0]))
+    return re.compile("|".join(f"({word})" for word, _ in known), re.IGNORECASE), tuple(value for _, value in known)
+
+
+def _plainly_longest(word: str) -> tuple[int, int]:
+    return -len(_CHOICES.sub("", word)), -len(word)
 
 
 @cache
@@ -65,12 +75,11 @@ def _pattern(code: str) -> re.Pattern[str] | None:
 def _value(row: re.Match[str], code: str) -> float | None:
     """What a row of number words comes to: "two hundred fifty", "fünfundzwanzig", "二十五"."""
     total = current = 0.0
-    position = row.start()
-    while position < row.end():
-        hits = ((match.end(), value) for word, value in _words(code) if (match := word.match(row.string, position)))
-        position, value = max(hits, default=(position + 1, None))
-        if value is None:
-            continue
+    pattern, values = _words(code)
+    for match in pattern.finditer(row.string, row.start(), row.end() + _AHEAD):
+        if match.end() > row.end() or match.lastindex is None:
+            break
+        value = values[match.lastindex - 1]
         if value >= 1000:
             total, current = total + max(current, 1) * value, 0.0
         elif value == 100 or (value == 10 and not cues.table(code).spaced and 0 < current < 10):
