@@ -265,7 +265,7 @@ def test_an_interrupt_while_it_starts_ends_with_130_and_no_traceback(environment
         "import sys\n"
         "class Interrupted:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'argparse':\n"
+        "        if name == 'stillroom.cli.app':\n"
         "            raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Interrupted())\n"
         "from stillroom.cli import main\n"
