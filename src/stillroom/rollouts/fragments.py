@@ -38,7 +38,7 @@ class Message(msgspec.Struct, gc=False):
     """What is looked at of a message, as most are."""
 
     role: str | None = None
-    content: list[Part] = []
+    content: list[Part] | str = []
 
 
 _message = msgspec.json.Decoder(Message)
@@ -94,6 +94,8 @@ def without_instructions(raw: bytes) -> bytes | None:
 
 def keeps_all_parts(message: Message) -> bool:
     """True of most messages of a user of which `without_instructions` takes nothing. Never true of another."""
+    if isinstance(message.content, str):
+        return False
     for part in message.content:
         if part.text.lstrip()[:24].lower().startswith(_EXCLUDED_STARTS):
             return False

@@ -100,7 +100,7 @@ class _Sent(msgspec.Struct):
 
 _line = msgspec.json.Decoder(_Line)
 _payload = msgspec.json.Decoder(_Payload)
-_message = msgspec.json.Decoder(Message)
+_messages = msgspec.json.Decoder(list[Message])
 _head = msgspec.json.Decoder(_Head)
 _turn = msgspec.json.Decoder(_Turn)
 _turn_line = msgspec.json.Decoder(_TurnLine)
@@ -190,24 +190,23 @@ class Records:
     def _payloads(self, lines: list[bytes], said: list[int]) -> bytes:
         """What stands in plain lines, of which those at `said` are messages, with commas between.
 
-        A tag, instructions or damage anywhere, and each is looked at alone.
+        A tag or damage anywhere, and each is looked at alone.
         """
         try:
-            payloads = [_payload.decode(line).payload for line in lines]
-            messages = [_message.decode(payloads[at]) for at in said]
+            payloads: list[msgspec.Raw | bytes] = [_payload.decode(line).payload for line in lines]
+            messages = _messages.decode(b"[" + b",".join([payloads[at] for at in said]) + b"]")
         except _UNREADABLE:
             return self._one_by_one(lines)
-        if not all(keeps_all_parts(message) for message in messages if message.role == "user"):
-            return self._one_by_one(lines)
-        unheard = [at for at, message in zip(said, messages, strict=True) if message.role in DROPPED_ROLES]
-        for at in reversed(unheard):
-            del payloads[at]
         joined = b",".join(payloads)
         if is_marked(joined) or valid_utf8(joined) is not joined:
             return self._one_by_one(lines)
+        odd = [(at, message) for at, message in zip(said, messages, strict=True) if not _stays(message)]
+        for at, message in reversed(odd):  # from the end, as most of them go
+            item = self.item(lines[at], 0) if message.role == "user" else None
+            payloads[at : at + 1] = () if item is None else (item.raw,)
         self.stats.kept += len(payloads)
-        self.stats.messages += len(said) - len(unheard)
-        return joined
+        self.stats.messages += len(said) - (len(lines) - len(payloads))
+        return b",".join(payloads) if odd else joined
 
     def _one_by_one(self, lines: list[bytes]) -> bytes:
         items = [item for line in lines if (item := self.item(line, 0)) is not None]
@@ -329,6 +328,11 @@ class Records:
     def _count_bad(self) -> None:
         if not self.stats.torn:
             self.stats.bad_lines += 1
+
+
+def _stays(message: Message) -> bool:
+    """Whether a message is kept as it is."""
+    return keeps_all_parts(message) if message.role == "user" else message.role not in DROPPED_ROLES
 
 
 def _time(line: _Line) -> int | None:
