@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from stillroom.pattern import late
 from stillroom.rollouts.fragments import MEMORY_TAG, holds_memory_tag
 from stillroom.rollouts.item import UNREADABLE
 
@@ -19,9 +20,9 @@ _MIN_WORDS = 4
 #: So much of a sentence in one line of the memory, and it is that line in few other words.
 _SHARE = 0.75
 # Chinese, Japanese and Korean are written without spaces: every letter counts as a word.
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-_BLOCK = re.compile(r"<stillroom-memory\b[^>]*>(.*?)(?:</stillroom-memory\s*>|\Z)", re.DOTALL)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
+_WORD = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_BLOCK = late(r"<stillroom-memory\b[^>]*>(.*?)(?:</stillroom-memory\s*>|\Z)", re.DOTALL)
+_SENTENCE = late(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 
 
 class Told:

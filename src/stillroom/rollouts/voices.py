@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from stillroom.lanes import Lane, source_id, words
+from stillroom.pattern import late
 from stillroom.rollouts.absent import Record
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.keys import says
@@ -16,23 +17,21 @@ from stillroom.rollouts.prescriptions import prescribes
 SPOKEN: tuple[Lane, ...] = ("user", "agent")
 PRINTED: tuple[Lane, ...] = ("file", "tool", "web")
 
-_WEB_TOOL = re.compile(r"web|browser|fetch|http|url|crawl|scrape|navigate|page", re.IGNORECASE)
-_WEB_COMMAND = re.compile(r"\b(?:curl|wget|lynx|w3m|httpie|xh|gh|glab|az repos|tea|jira)\b|https?://")
-_FILE_TOOL = re.compile(
-    r"^(?:read|view|cat|open)|read_?(?:file|many|text)|file_?read|view_?file|grep|glob", re.IGNORECASE
-)
-_FILE_COMMAND = re.compile(
+_WEB_TOOL = late(r"web|browser|fetch|http|url|crawl|scrape|navigate|page", re.IGNORECASE)
+_WEB_COMMAND = late(r"\b(?:curl|wget|lynx|w3m|httpie|xh|gh|glab|az repos|tea|jira)\b|https?://")
+_FILE_TOOL = late(r"^(?:read|view|cat|open)|read_?(?:file|many|text)|file_?read|view_?file|grep|glob", re.IGNORECASE)
+_FILE_COMMAND = late(
     r"^\s*(?:cd\s+[^&;|]+(?:&&|;)\s*)?(?:cat|bat|sed|head|tail|less|more|rg|grep|ag|nl|awk|git\s+(?:show|diff|grep))\b"
 )
 #: Other people's files that happen to lie in the folder.
-_FOREIGN = re.compile(r"node_modules|site-packages|vendor/|\.venv|\.cargo|/pkg/mod/|dist-packages|third[_-]party|/tmp/")
-_CUT = re.compile(r"\[… \d+ characters cut …\]")
+_FOREIGN = late(r"node_modules|site-packages|vendor/|\.venv|\.cargo|/pkg/mod/|dist-packages|third[_-]party|/tmp/")
+_CUT = late(r"\[… \d+ characters cut …\]")
 #: Also where a page has one of its marks.
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n。！？]|<!--|-->|<[^<>]{0,300}>")
-_HOST = re.compile(r"https?://(?:[^\s/@\"']*@)?([\w.-]+)", re.IGNORECASE)
+_SENTENCE_END = late(r"(?<=[.!?])\s+|[\n。！？]|<!--|-->|<[^<>]{0,300}>")
+_HOST = late(r"https?://(?:[^\s/@\"']*@)?([\w.-]+)", re.IGNORECASE)
 #: What these are called with is said, not done.
-_SAYING = re.compile(r"\bgit\s+(?:commit|tag|notes)\b|^\s*(?:gh|glab|echo|printf)\b")
-_DOCUMENT = re.compile(r"\.(?:md|mdx|markdown|rst|txt|adoc|org)$", re.IGNORECASE)
+_SAYING = late(r"\bgit\s+(?:commit|tag|notes)\b|^\s*(?:gh|glab|echo|printf)\b")
+_DOCUMENT = late(r"\.(?:md|mdx|markdown|rst|txt|adoc|org)$", re.IGNORECASE)
 #: Calls that are looked at for what printed a line.
 _MAX_SOURCES = 4
 
