@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -61,8 +60,7 @@ class Extracted(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """A session that was read; nothing of it has left the machine."""
 
     read: ReadTotals
@@ -168,6 +166,9 @@ class ModelEngine:
         self._clock = clock
         self._rate_limits = rate_limits
         self._forgotten = store.forgetting.exchange_check()
+        # What is compiled when it is first used is used here: the threads would each do it, all at once.
+        redact("")
+        Witness(list, json="[]").marked("- a line", of_model=True)
 
     def open(self, thread: Thread) -> Opened:
         text = self._read(thread, self._token_limit())

@@ -6,7 +6,6 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import assert_never
 
 import msgspec
@@ -31,8 +30,7 @@ _MAX_ERROR_CHARS = 600
 """A provider's error may quote the whole request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """The model said something."""
 
     text: str
@@ -40,12 +38,11 @@ class Answered:
     cost_usd: float | None = None  #: None when the price is not known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
     """The attempt came to nothing; its tokens count all the same."""
 
     error: ModelError
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     cost_usd: float | None = None
     #: Another try may help.
     retryable: bool = False
@@ -71,8 +68,7 @@ def outcome_of(error: ModelError) -> CallOutcome:
             return "unavailable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorder:
+class Recorder(msgspec.Struct, frozen=True, kw_only=True):
     """Writes the rows of one model in one phase."""
 
     ledger: SpendingLedger

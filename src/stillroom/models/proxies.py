@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from stillroom.errors import ConfigError
 
 _DEFAULT_PORT = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(msgspec.Struct, frozen=True):
     """An HTTP proxy."""
 
     host: str
     port: int
     #: Of the request to the proxy itself.
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = {}
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:

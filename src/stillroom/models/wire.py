@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from http import HTTPStatus
+
+import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import Effort, StageOne
@@ -98,4 +99,4 @@ class WireModel:
         if response.status != HTTPStatus.OK:
             return from_status(response.status, response.body, headers=response.headers, now=now)
         attempt = read_reply(response.body, kind=self._endpoint.kind)
-        return dataclasses.replace(attempt, cost_usd=self._price(attempt.usage)) if self._price else attempt
+        return msgspec.structs.replace(attempt, cost_usd=self._price(attempt.usage)) if self._price else attempt
