@@ -114,8 +114,8 @@ async def _extract_round(
             loop.call_soon_threadsafe(tell)
 
     tell()
-    # The C library hands what is free back to the system as soon as it is more than twice the largest block that it ever
-    # got back. The system then clears every page anew for the next session's texts: a tenth of the time of a long one.
+    # The C library hands what is free back to the system when it is more than twice the largest block that it ever got
+    # back. The system then clears every page anew for the next session's texts: a tenth of the time of a long one.
     bytes(_KEPT_BYTES)
     size = min(settings.memories.extract_concurrency, len(claims))
     pool = ThreadPoolExecutor(size, thread_name_prefix="extract")
