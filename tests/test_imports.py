@@ -84,6 +84,7 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
         *(f"stillroom.recall.projects.{name}" for name in ("objects", "remotes", "repository", "switched_off")),
         "stillroom.recall.telling",
         *(f"stillroom.recall.telling.{name}" for name in ("instructions", "packing", "prepared", "quick_json")),
+        "stillroom.wording",
     }
 
 
