@@ -124,6 +124,7 @@ def test_a_bad_file_is_an_error_that_names_the_place(tmp_path: Path, text: str, 
     ("text", "hint"),
     [
         ('[memories]\nextract_effort = "huge"\n', "`extract_effort` is one of: minimal, low, medium, high"),
+        ('[memories]\nversion = "v2"\n', "`version` is one of: v1"),
         ("[memories]\nmax_rollouts = 3\n", "the keys are: enabled, root, "),
         ("[memory]\n", "the keys are: memories, providers, sources"),
         ('[providers.x]\nkind = "soap"\nbase_url = "http://x"\n', "`kind` is one of: openai-responses, openai-chat"),

@@ -13,6 +13,7 @@ ExtractionInput = Literal["string", "evidence"]
 JailChoice = Literal["auto", "bwrap", "landlock", "seatbelt", "files"]
 RecallScope = Literal["repository", "all"]
 RedactionStyle = Literal["typed", "codex"]
+MemoryVersion = Literal["v1"]
 ReviewPolicy = Literal["never", "warnings", "always"]
 ProviderKind = Literal["openai-responses", "openai-chat"]
 
@@ -37,6 +38,8 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     default_sources: bool = True
     #: Codex's key, so that a table may be copied from there. It changes nothing: `stillroom mcp` has the tools.
     dedicated_tools: bool = False
+    #: Codex's key: which of its two formats the folder has. This is the only one that is written here.
+    version: MemoryVersion = "v1"
     #: Outputs that a consolidation may rest on.
     max_raw_memories_for_consolidation: int = 256
     #: Days after which an output that nobody used leaves the selection and the database.
