@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 TESTS = Path(__file__).parent
+
+# Thousands of tests and all that they import are made once and stay: looking through them again and again for what may
+# go took a quarter of the time that they take to collect.
+gc.disable()
 
 settings.register_profile("default", deadline=None, max_examples=25)
 #: `make slow` looks closer.
@@ -49,6 +55,7 @@ WHOLE = (
     "cli/test_cli_status.py",
     "cli/test_cli_switches.py",
     "consolidate/test_consolidation_agent.py",
+    "consolidate/test_consolidation_history.py",  # imports Pydantic AI, which takes longer than its tests
     "insight/test_doctor.py",
     "integrations/test_doctor_command.py",
     "integrations/test_hook.py",
@@ -87,13 +94,20 @@ def _is_whole(path: Path) -> bool:
     return any(parent in _WHOLE for parent in (path, *path.parents))
 
 
-@pytest.fixture(autouse=True)
-def _nothing_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test sees the homes, keys or settings of whoever runs it: the home is a folder that is not there."""
-    for name in list(os.environ):
-        if name.startswith(_OF_THE_USER):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "nobody"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(_OF_THE_USER):
+                patch.delenv(name)
+        patch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "nobody"))
+        yield
 
 
 @pytest.fixture(scope="session")

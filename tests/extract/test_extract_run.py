@@ -8,7 +8,6 @@ import threading
 import msgspec
 import pytest
 from extract_home import NOW_MS, STAGE, Home, thread_id
-from inline_snapshot import snapshot
 
 from stillroom.extract.outcome import Failed, LostLease, NoOutput, Skipped, WithOutput
 from stillroom.extract.run import run_phase1
@@ -64,18 +63,16 @@ def test_the_request_is_what_the_format_asks_for(home: Home):
     assert body["store"] is False
     assert body["reasoning"] == {"effort": "low"}
     assert not body.get("tools")
-    assert body["text"]["format"]["schema"] == snapshot(
-        {
-            "type": "object",
-            "properties": {
-                "rollout_summary": {"type": "string"},
-                "rollout_slug": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-                "raw_memory": {"type": "string"},
-            },
-            "required": ["rollout_summary", "rollout_slug", "raw_memory"],
-            "additionalProperties": False,
-        }
-    )
+    assert body["text"]["format"]["schema"] == {
+        "type": "object",
+        "properties": {
+            "rollout_summary": {"type": "string"},
+            "rollout_slug": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "raw_memory": {"type": "string"},
+        },
+        "required": ["rollout_summary", "rollout_slug", "raw_memory"],
+        "additionalProperties": False,
+    }
     assert body["instructions"].startswith("You read the record of one finished session")
     text = request.user_text
     assert f"- rollout_path: {path}\n- rollout_cwd: /home/dev/project\n" in text

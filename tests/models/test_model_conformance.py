@@ -23,7 +23,6 @@ from stillroom.errors import (
 from stillroom.models import RateLimitSink, Stop, Stopped, StructuredModel, StructuredRequest, open_structured
 from stillroom.models.attempts import Recorder
 from stillroom.models.names import resolve
-from stillroom.models.pydantic import PydanticModel, open_pydantic
 from stillroom.testing import (
     SAMPLE_MEMORY,
     CutOff,
@@ -114,6 +113,8 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
             if via == "wire" or dialect == "anthropic":
                 model = open_structured(name, settings, ledger=ledger, clock=clock, redact=_redact, rate_limits=limits)
             else:
+                from stillroom.models.pydantic import PydanticModel, open_pydantic  # takes seconds
+
                 opened = open_pydantic(resolve(name, settings, {}), settings, rate_limits=limits, clock=clock)
                 recorder = Recorder(ledger=ledger, clock=clock, model=name, phase="extract", redact=_redact)
                 model = PydanticModel(opened, name=name, recorder=recorder, stage=stage)

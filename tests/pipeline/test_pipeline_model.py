@@ -27,9 +27,11 @@ DAY_AFTER = 1_796_029_200_000  # 2026-11-30T09:00:00Z
 HOUR = 3600
 Turn = Reply | Callable[[], Reply]
 
+LEVELS = probe(until_one_works=True)
+STRONGEST = LEVELS[-1]
 needs_shell = pytest.mark.skipif(
-    not any(level.available and level.level != "files" for level in probe()),
-    reason="no jail with a shell here: " + "; ".join(f"{level.level}: {level.reason}" for level in probe()),
+    STRONGEST.level == "files",
+    reason="no jail with a shell here: " + "; ".join(f"{level.level}: {level.reason}" for level in LEVELS),
 )
 
 HANDBOOK = """\
