@@ -6,7 +6,6 @@ file that the person changed since the result was made stays theirs.
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -125,7 +124,7 @@ def _still_standing(folder: Path, doubted: Iterable[tuple[Finding, str]]) -> Ite
     for finding, text in doubted:
         lines = _lines(folder, finding.path)
         if text in lines:
-            yield dataclasses.replace(finding, line=lines.index(text) + 1)
+            yield msgspec.structs.replace(finding, line=lines.index(text) + 1)
 
 
 def _lines(folder: Path, path: str) -> list[str]:
