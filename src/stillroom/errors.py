@@ -51,7 +51,7 @@ from pathlib import Path
 def way_out(error: OSError, path: Path | str) -> str:
     """The hint for a path that the system refuses to write."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "free some disk space, then try again"
+        return "free some disk space (`df -h`, and `df -i` for the number of files), then try again"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"`{path}` must be yours to write: `chmod u+rwX '{path}'`"
     return "`stillroom doctor` looks for what is wrong"

@@ -220,9 +220,9 @@ def test_what_a_person_changed_meanwhile_stays_and_shows_in_the_next_diff(house:
 
 def test_a_saved_edit_between_the_look_and_the_replacement_is_kept(house: House) -> None:
     def save(name: str) -> None:
-        if name == "temporary MEMORY.md":
+        if name == "compared MEMORY.md":
             house.put("MEMORY.md", "# Mine\n")
-        if name == "temporary skills/new/SKILL.md":
+        if name == "compared skills/new/SKILL.md":
             house.put("skills/new/SKILL.md", "mine\n")
 
     with house.open(checkpoint=save) as staging:
@@ -551,7 +551,7 @@ def killed_at(house: House, number: int) -> None:
 @pytest.mark.slow
 def test_killed_at_every_step_recovery_leaves_the_old_folder_or_the_new(tmp_path: Path) -> None:
     names = steps(tmp_path / "steps")
-    assert len(names) == 6 + 2 * len(WRITTEN) + len(DELETED) + 3, names
+    assert len(names) == 7 + 2 * (len(WRITTEN) + len(DELETED)) + 3, names
     outcomes: list[str] = []
     for number, name in enumerate(names):
         (tmp_path / str(number)).mkdir()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from stillroom.workspace.history import Change
-from stillroom.workspace.tree import DIFF_FILE, TEMPORARY_PREFIX, drop, opened, shown, write_new
+from stillroom.workspace.tree import DIFF_FILE, TEMPORARY_PREFIX, drop, naming, opened, shown, write_new
 
 _HEAD = (
     "# Memory Workspace Diff\n\n"
@@ -27,7 +27,7 @@ def write_workspace_diff(folder: Path, changes: Sequence[Change], history: Diffe
     """Write the diff file into the folder. The status list is never cut, the diff is."""
     diff = history.diff(folder, max_bytes=max_bytes) if changes else ""
     temporary = f"{TEMPORARY_PREFIX}diff"
-    with opened(folder) as root:
+    with opened(folder) as root, naming(str(folder / DIFF_FILE), "written"):
         drop(root, temporary)
         write_new(root, temporary, workspace_diff_text(changes, diff).encode("utf-8"), executable=False, durable=False)
         os.replace(temporary, DIFF_FILE, src_dir_fd=root, dst_dir_fd=root)

@@ -6,6 +6,7 @@ hook, nested repository or `.git` that somebody puts into the folder can mean an
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,12 +15,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from stillroom.errors import HistoryError
+from stillroom.errors import HistoryError, way_out
 from stillroom.workspace.program import call, failed, started
 from stillroom.workspace.tree import DEFAULTS, Entry
 
 BRANCH = "refs/heads/main"
 AUTHOR = "Stillroom <noreply@stillroom.invalid>"
+#: git writes a hundred objects as files, in as many folders, before it makes a pack of them.
+_FILES_OF_A_COMMIT = 256
 _LOCKS = (f"{BRANCH}.lock", "HEAD.lock", "packed-refs.lock")
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n"
@@ -96,6 +99,16 @@ class Repository(msgspec.Struct, frozen=True):
 
         with tempfile.TemporaryFile(dir=self.git_dir) as file:
             return os.fstat(file.fileno()).st_mtime_ns
+
+    def check_room(self, bytes_wanted: int) -> None:
+        """Raises `HistoryError` when so many bytes more have no room on the disk."""
+        disk = os.statvfs(self.git_dir)
+        # Some file systems have as many files as they have room for, and say that there are none.
+        files_fit = disk.f_files == 0 or disk.f_favail >= _FILES_OF_A_COMMIT
+        if not files_fit or disk.f_bavail * disk.f_frsize < bytes_wanted:
+            full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            reason = f"`{self.git_dir}` has no room for another version: {full.strerror}"
+            raise HistoryError(reason, hint=way_out(full, self.git_dir))
 
     def entries(self, commit: str) -> dict[str, Entry]:
         """Every file of a commit or tree."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.workspace.journal import Checkpoint
-from stillroom.workspace.publish import clear_temporary
+from stillroom.workspace.placing import clear_temporary, remove, replace
 from stillroom.workspace.tree import (
     TEMPORARY_PREFIX,
     drop,
@@ -78,15 +77,11 @@ def _mend(root: int, path: str, change: Change, limits: StageTwo) -> str | None:
                     return None
                 if new is not None:
                     write_new(root, temporary, new, executable=got.executable, durable=True)
-                    os.chmod(temporary, stat.S_IMODE(got.status.st_mode) & 0o777, dir_fd=root)
-                if _stamp(os.stat(name, dir_fd=folder, follow_symlinks=False)) != _stamp(got.status):
+                    if replace(root, temporary, folder, name, got.status, executable=got.executable):
+                        return "written"
                     drop(root, temporary)
-                    continue
-                if new is None:
-                    os.unlink(name, dir_fd=folder)
+                elif remove(folder, name, got.status):
                     return "deleted"
-                os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=folder)
-                return "written"
         except FileNotFoundError:  # gone since it was listed
             drop(root, temporary)
             return None
@@ -96,7 +91,3 @@ def _mend(root: int, path: str, change: Change, limits: StageTwo) -> str | None:
                 raise
             return None  # a link by now
     return "restless"
-
-
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

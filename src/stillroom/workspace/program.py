@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from stillroom.errors import HistoryError
+from stillroom.errors import HistoryError, way_out
 from stillroom.workspace.tree import DEFAULTS
 
 _OPTIONS = (
@@ -72,7 +73,9 @@ def started(*arguments: str, git_dir: Path, stdin: IO[bytes]) -> Iterator[subpro
 def failed(command: str, done: subprocess.CompletedProcess[bytes]) -> HistoryError:
     """What to raise for a command that did not do it, with git's own words."""
     said = done.stderr.decode("utf-8", "replace").strip()[-500:]
-    return HistoryError(f"`git {command}` failed with {done.returncode}: {said}")
+    full = os.strerror(errno.ENOSPC)
+    hint = way_out(OSError(errno.ENOSPC, full), "") if full in said else None
+    return HistoryError(f"`git {command}` failed with {done.returncode}: {said}", hint=hint)
 
 
 def _not_started(error: OSError) -> HistoryError:

@@ -1,9 +1,9 @@
 """Brings a result into the memory folder so that a crash leaves the old folder or the new one, and no edit is lost.
 
-First everything that is needed is on disk: the contents, then the journal. Then each file is put in place if it is
-still what was copied; what a person changed meanwhile stays. Then the history: a commit of what a person had changed
-before, as the agent saw it, and the result on top, both or none. The journal goes last: with it, all this can be done
-again from the start, and comes out the same.
+First everything that is needed is on disk: the contents, then the journal, then each file under another name in the
+folder. Then each is put in place if what is there is still what was copied; what a person changed meanwhile stays. Then
+the history: a commit of what a person had changed before, as the agent saw it, and the result on top, both or none. The
+journal goes last: with it, all this can be done again from the start, and comes out the same.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,14 +20,12 @@ from stillroom.config import StageTwo
 from stillroom.workspace.git import Content, Draft
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, Contents, Journal, Operation
-from stillroom.workspace.layout import may_publish
+from stillroom.workspace.placing import clear_temporary, create, remove, replace
 from stillroom.workspace.trailers import EDITS, RUN, with_trailers
 from stillroom.workspace.tree import (
     TEMPORARY_PREFIX,
     Entry,
     blob_id,
-    drop,
-    names,
     naming,
     opened,
     parent,
@@ -38,10 +36,7 @@ from stillroom.workspace.tree import (
 
 #: A link where a folder should be: which error it is depends on the system.
 _NOT_A_FOLDER = frozenset({errno.ELOOP, errno.EMLINK, errno.EISDIR})
-#: What file systems without hard links say.
-_NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
-#: So many files are made durable one by one. Of more, those that code writes are written out by the system all at once
-#: when they are in place: one that the power switch left torn there is written again by the next sync.
+#: So many files are made durable one by one; for more it is quicker to have the system write out everything once.
 _FILES_SYNCED_SINGLY = 64
 
 
@@ -59,46 +54,86 @@ class PublishReport(msgspec.Struct, frozen=True):
 
 
 def carry_out(run: Path, history: History, *, checkpoint: Checkpoint, limits: StageTwo) -> PublishReport:
-    """Do what the journal says, as far as it is not done, and remove the journal."""
+    """Do what the journal says, as far as it is not done, and remove the journal.
+
+    Raises `WorkspaceError`; on a full disk before anything of the folder is changed.
+    """
     journal, places = Journal.load(run)
-    written: list[str] = []
-    deleted: list[str] = []
-    kept: list[str] = []
-    with Contents(run, places) as contents:
-        with opened(journal.root) as root:
+    many = len(journal.operations) > _FILES_SYNCED_SINGLY
+    with Contents(run, places) as contents, opened(journal.root) as root:
+        clear_temporary(root)
+        try:
+            # 1. Whatever needs room.
+            history.repository.check_room(sum(size for _, size in places.values()))
+            temporaries = _write(root, journal.operations, contents, limits, durable=not many)
+            if many:
+                os.sync()
+            checkpoint("temporaries written")
+            # 2. The folder.
+            placed, kept = _place(root, journal.operations, temporaries, checkpoint, limits)
+        finally:
             clear_temporary(root)
-            many = len(journal.operations) > _FILES_SYNCED_SINGLY
-            for operation in journal.operations:
-                durable = not many or may_publish(operation.path)
-                with naming(operation.path, "put into the folder"):
-                    done = _apply(root, operation, contents, checkpoint, limits, durable=durable)
-                if done and operation.after is None:
-                    _remove_empty_folders(root, operation.path)
-                (kept if not done else written if operation.after else deleted).append(operation.path)
-            clear_temporary(root)
-            os.fsync(root)
         if many:
             os.sync()
+        else:
+            _sync_folders(root, placed)
         checkpoint("folder written")
-        commit = _commit(journal, kept, contents, history)
+        # 3. The history.
+        commit = _commit(journal, [operation.path for operation in kept], contents, history)
     checkpoint("committed")
     (run / Journal.NAME).unlink()
     checkpoint("journal removed")
     return PublishReport(
-        commit, tuple(map(shown, written)), tuple(map(shown, deleted)), kept_for_user=tuple(map(shown, kept))
+        commit=commit,
+        written=tuple(shown(operation.path) for operation in placed if operation.after is not None),
+        deleted=tuple(shown(operation.path) for operation in placed if operation.after is None),
+        kept_for_user=tuple(shown(operation.path) for operation in kept),
     )
 
 
-def clear_temporary(root: int) -> None:
-    """Delete what a killed process left on its way into the folder."""
-    for name in names(root):
-        if name.startswith(TEMPORARY_PREFIX):
-            drop(root, name)
+def _write(
+    root: int, operations: Sequence[Operation], contents: Contents, limits: StageTwo, *, durable: bool
+) -> dict[str, str]:
+    """Temporary files for what is not in place yet, by path."""
+    temporaries: dict[str, str] = {}
+    for number, operation in enumerate(operations):
+        if operation.after is None or _is_done(root, operation, limits):
+            continue
+        temporaries[operation.path] = temporary = f"{TEMPORARY_PREFIX}{number}"
+        with naming(operation.path, "put into the folder"):
+            data = contents.data(operation.after)
+            write_new(root, temporary, data, executable=operation.after.executable, durable=durable)
+    return temporaries
 
 
-def _apply(
-    root: int, operation: Operation, contents: Contents, checkpoint: Checkpoint, limits: StageTwo, *, durable: bool
-) -> bool:
+def _is_done(root: int, operation: Operation, limits: StageTwo) -> bool:
+    try:
+        with parent(root, operation.path, create=False) as (folder, name):
+            return _look(folder, name, limits)[1] == operation.after
+    except OSError:
+        return False  # whatever stands in the way is judged when the file is to be put in its place
+
+
+def _place(
+    root: int,
+    operations: Sequence[Operation],
+    temporaries: Mapping[str, str],
+    checkpoint: Checkpoint,
+    limits: StageTwo,
+) -> tuple[list[Operation], list[Operation]]:
+    """Bring the folder about; what is in place, and what is a person's and stays."""
+    placed: list[Operation] = []
+    kept: list[Operation] = []
+    for operation in operations:
+        with naming(operation.path, "put into the folder"):
+            done = _apply(root, operation, temporaries.get(operation.path), checkpoint, limits)
+        if done and operation.after is None:
+            _remove_empty_folders(root, operation.path)
+        (placed if done else kept).append(operation)
+    return placed, kept
+
+
+def _apply(root: int, operation: Operation, temporary: str | None, checkpoint: Checkpoint, limits: StageTwo) -> bool:
     """Put one path in place; False when it is neither what it was nor what it becomes, and therefore a person's."""
     path, before, after = operation
     try:
@@ -108,14 +143,9 @@ def _apply(
                 return True
             if current != before or (before is None and status is not None):
                 return False
-            if after is None:
-                os.unlink(name, dir_fd=folder)
-            else:
-                temporary = f"{TEMPORARY_PREFIX}{after.blob[:16]}"
-                write_new(root, temporary, contents.data(after), executable=after.executable, durable=durable)
-                checkpoint(f"temporary {shown(path)}")
-                if not _put(root, temporary, folder, name, status, after):
-                    return False
+            checkpoint(f"compared {shown(path)}")
+            if not _change(root, folder, name, temporary, status, after):
+                return False
     except FileNotFoundError:
         # A folder on the way is gone, and the file with it.
         return after is None
@@ -129,29 +159,14 @@ def _apply(
     return True
 
 
-def _put(root: int, temporary: str, folder: int, name: str, status: os.stat_result | None, after: Entry) -> bool:
+def _change(
+    root: int, folder: int, name: str, temporary: str | None, status: os.stat_result | None, after: Entry | None
+) -> bool:
     if status is None:
-        try:
-            os.link(temporary, name, src_dir_fd=root, dst_dir_fd=folder, follow_symlinks=False)
-        except FileExistsError:
-            drop(root, temporary)
-            return False
-        except OSError as error:
-            if error.errno not in _NO_HARD_LINKS:
-                raise
-            os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=folder)
-            return True
-        drop(root, temporary)
-        return True
-    mode = stat.S_IMODE(status.st_mode) & 0o777
-    mode = mode | (mode & 0o444) >> 2 if after.executable else mode & ~0o111
-    os.chmod(temporary, mode, dir_fd=root)
-    # The last look before it is replaced: an editor may have saved since the content was compared.
-    if _stamp(os.stat(name, dir_fd=folder, follow_symlinks=False)) != _stamp(status):
-        drop(root, temporary)
-        return False
-    os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=folder)
-    return True
+        return temporary is not None and create(root, temporary, folder, name)
+    if after is None:
+        return remove(folder, name, status)
+    return temporary is not None and replace(root, temporary, folder, name, status, executable=after.executable)
 
 
 def _look(folder: int, name: str, limits: StageTwo) -> tuple[os.stat_result | None, Entry | None]:
@@ -166,10 +181,6 @@ def _look(folder: int, name: str, limits: StageTwo) -> tuple[os.stat_result | No
     return status, None if got is None else Entry(blob_id(got.data), got.executable)
 
 
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
-
-
 def _remove_empty_folders(root: int, path: str) -> None:
     """Folders that a deletion emptied go too, but not those at the top."""
     steps = path.split("/")[:-1]
@@ -180,6 +191,17 @@ def _remove_empty_folders(root: int, path: str) -> None:
         except OSError:
             return
         steps.pop()
+
+
+def _sync_folders(root: int, placed: Iterable[Operation]) -> None:
+    """Make it durable which names the folders hold."""
+    for folder in {operation.path.rpartition("/")[0] for operation in placed}:
+        try:
+            with parent(root, f"{folder}/x" if folder else "x", create=False) as (descriptor, _):
+                os.fsync(descriptor)
+        except OSError:
+            continue  # gone, with what was in it
+    os.fsync(root)
 
 
 def _commit(journal: Journal, kept: Iterable[str], contents: Contents, history: History) -> str | None:
