@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -641,6 +642,39 @@ def test_an_error_during_publishing_is_completed_by_the_next_recovery(house: Hou
         whole_run(house, fail)
     assert list(recover(house.staging_dir, house.history).completed) == ["run"]
     assert contents(house.root) == NEW
+
+
+@pytest.mark.parametrize("lacking", ["files", "bytes"])
+def test_a_disk_without_room_leaves_the_folder_as_it_was_and_the_work_is_not_lost(tmp_path: Path, lacking: str) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    size = "nr_inodes=400" if lacking == "files" else "size=1m"
+    if (
+        os.geteuid() != 0
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(disk)], timeout=20).returncode
+    ):
+        pytest.skip("only root mounts a small file system")
+    try:
+        house = House(disk)
+
+        def fill(name: str) -> None:
+            if name != "journal kept":
+                return
+            (disk / "filling").mkdir()
+            with pytest.raises(OSError, match="No space left"):
+                for number in range(1000):
+                    (disk / "filling" / str(number)).write_bytes(b"" if lacking == "files" else b"x" * 50_000)
+
+        old = contents(house.root)
+        with pytest.raises(WorkspaceError, match="No space left") as caught:
+            whole_run(house, fill)
+        assert caught.value.hint is not None and "df -i" in caught.value.hint
+        assert contents(house.root) == old
+        shutil.rmtree(disk / "filling")
+        assert list(recover(house.staging_dir, house.history).completed) == ["run"]
+        assert contents(house.root) == NEW
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True, timeout=20)
 
 
 def test_a_damaged_journal_blocks_only_itself(house: House, tmp_path: Path) -> None:
