@@ -67,8 +67,9 @@ _EXACT = late(
     r"error(?:\[\w+\]|\sTS\d+|\s[A-Z]+\d+)|^\s*fatal:|panicked\sat|^panic:|:\serror:|"
     r"undefined reference|command not found|No such file|Permission denied|permission denied|"
     r"ECONNREFUSED|EADDRINUSE|address already in use|not found|cannot find|Cannot find|"
-    r"could not (?:find|connect|resolve)|unresolved|mismatch|denied|refused|violates|duplicate|"
+    r"[Cc]ould not (?:find|connect|resolve)|unresolved|mismatch|denied|refused|violates|duplicate|"
     r"incompatible|unsupported|deprecated and removed|expected\b.*\b(?:got|received|found|actual)|"
+    r"expected .{1,80} to (?:be|equal|have|match|contain|include)\b|"
     r"Expected\b|timed? ?out|Timeout|OOM|out of memory|lock(?:ed)?\b"
 )
 _BROAD = late(

@@ -21,6 +21,8 @@ _READING = late(r"(?<![\w./-])\d+(?:[.,]\d+)?")
 """A number by itself: what was measured on the day."""
 _SAYS_SOMETHING = 1.0
 """A clause of a symptom tells something from this on (in words)."""
+_TELLS_WITHOUT = 3.0
+"""Of a clause the words for its day are left out when the rest says this much (in words)."""
 _TELLING = 2
 """What is said without a fault having been reported explains something from this score on."""
 
@@ -148,10 +150,19 @@ def _fullest(turn: Turn) -> str:
     return max(_own(turn)[:3], key=lambda s: words.weight(words.content(s)), default="")
 
 
+def _without_its_day(clause: str, spoken: tuple[str, ...]) -> str:
+    """A clause without the words for its day, when it tells enough without them and no reading; else nothing of it."""
+    if not cues.has("perishable", clause, spoken):
+        return clause
+    rest = " ".join(cues.without("perishable", clause, spoken).split()).strip(" ,;，；、")
+    tells = words.weight(words.content(rest)) >= _TELLS_WITHOUT and not _READING.search(clause)
+    return rest if tells and rest in " ".join(clause.split()) else ""
+
+
 def _lasting_part(symptom: str, spoken: tuple[str, ...]) -> str:
     """A symptom without the clauses that are true only now; of one that is all of today, what is wrong."""
     clauses = re.split(r"(?<=[,;，；、])\s*", symptom)
-    lasting = [c for c in clauses if not cues.has("perishable", c, spoken)]
+    lasting = [c for clause in clauses if (c := _without_its_day(clause, spoken))]
     if not any(words.weight(words.content(c)) >= _SAYS_SOMETHING for c in lasting):
         lasting = [c for c in clauses if cues.has("problem", c, spoken) and not _READING.search(c)][:1]
     return "".join(c if c.endswith(("，", "；", "、")) else c + " " for c in lasting).strip(" ,;，；、")

@@ -234,7 +234,7 @@ def _kind(quote: str, turn: Turn, *, corrects: bool, changes: bool, standing: bo
         problem or (turn.number == 0 and kinds.asks_for_work(quote, spoken))
     ):
         return "preference"
-    if cues.has("decision" if turn.number else "resolved", quote, spoken):
+    if cues.has("decision" if turn.number else "resolved", quote, spoken) and not (problem and not turn.number):
         return "decision"
     if not problem and kinds.own_weight(quote, spoken) >= 3 and kinds.tells_how(quote, turn):
         return "preference"

@@ -19,7 +19,13 @@ _CHOICES = late(r"\(\?.*?\)|\W")
 _AHEAD = 4
 """How far a word looks ahead (characters): "ten" in Korean is one only before what it counts."""
 _FEW = 5
-"""A number below this is a value only with what it counts ("two minutes", and not "the first two")."""
+_POINTED = late(
+    r"\b(?:first|last|next|the|th[eo]se|other|all|both|our|my|your|any|every|ersten?|letzten?|die|diese|alle|los|las|estos"
+    r"|estas|primer[oa]s|últim[oa]s|les|ces|premiers|premières|derniers|dernières|tous|toutes|os|as|ess[ea]s|est[ea]s"
+    r"|primeir[oa]s|эти|те|первые|последние|все|обе)\s$",
+    re.IGNORECASE,
+)
+"""Before a number below `_FEW`: it picks from what there is ("the first two") and sets nothing."""
 
 
 class Figure(NamedTuple):
@@ -41,7 +47,7 @@ def spelt(text: str, spoken: tuple[str, ...]) -> list[Figure]:
             value = _value(match, code)
             if value is None or match[0] == _SINGLE:
                 continue
-            if 1 < value < _FEW and not re.match(r"[\s-]?\w", text[match.end() :]):
+            if 1 < value < _FEW and _POINTED.search(text, 0, match.start()):
                 continue
             found.append(Figure(match.start(), text[match.start() : match.end()], value))
     return sorted(found)
