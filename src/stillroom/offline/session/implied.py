@@ -17,6 +17,8 @@ def implied(wish: Wish, spoken: tuple[str, ...], scope: str) -> str:
         case "rule" | "preference":
             core = re.sub(r"[\s.。!！]+$", "", cues.without_opener(wish.quote, spoken))
             stripped = len(core) + 4 < len(wish.quote) and len(core) <= _CORE_CHARS
+            # "And please: no inline styles": the "no" is no way to begin.
+            stripped = stripped and cues.has("prohibition", core, spoken) == cues.has("prohibition", wish.quote, spoken)
             return f"default in {scope}: {core}" if stripped else f"default in {scope}"
         case "correction":
             return f"do so from the start in {scope}"
