@@ -226,6 +226,11 @@ def test_a_session_is_told_what_is_gone_and_an_unchanged_repository_is_not_asked
         assert "`src/deleted.py` first (in shop) (gone: src/deleted.py)\n" in told.text
         assert "`lib/util.py` too (in shop) (moved: lib/util.py is src/util.py)\n" in told.text
         assert "- keep `src/kept.py` (in shop)\n" in told.text
+        (shop.top / "src/kept.py").unlink()  # no pass was since
+        told = fast_instructions(str(home), None, str(shop.top))
+        assert isinstance(told, Instructions)
+        assert "- keep `src/kept.py` (in shop) (not in this checkout: src/kept.py)\n" in told.text
+        shop.write("src/kept.py", "again")
         (checked,) = load_freshness(home).repositories
         assert {fact.text: fact.state for fact in checked.facts}["gone_symbol"] == "broken"
         objects, hidden = shop.top / ".git" / "objects", shop.top / ".git" / "hidden"

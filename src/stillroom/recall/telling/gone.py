@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from stillroom.recall.freshness.anchors import Anchor, anchors
 from stillroom.recall.freshness.stored import Fact, Freshness
 from stillroom.recall.projects.repository import Repository
+from stillroom.recall.telling.missing import first_of, short
 from stillroom.recall.telling.packing import HEADING, Line
-
-#: A mark is read with its line: it says which one, and how many more.
-_NAME_CHARS = 48
 
 
 def mark_gone(
@@ -19,8 +18,8 @@ def mark_gone(
     repositories: Sequence[Repository],
     freshness: Freshness,
 ) -> None:
-    """Put a note to every line of a project that names something broken or moved. One that several repositories know
-    is gone when none of them has it."""
+    """Put a note to every line of a project that names something broken or moved, and note which files are there. What
+    several repositories know is gone when none of them has it."""
     states = {number: freshness.states(repository.place) for number, repository in enumerate(repositories)}
     if not any(states.values()):
         return
@@ -28,6 +27,19 @@ def mark_gone(
         if line.kind != HEADING and line.scope >= 0 and "\n" not in line.text:
             found = [states[number] for number in scopes[line.scope][0] if states[number]]
             line.annotate(_note(line.text, found))
+            folders = [repositories[number].folder for number in scopes[line.scope][0] if states[number]]
+            line.paths = _there(line.text, found, folders)
+
+
+def _there(text: str, found: Sequence[dict[Anchor, Fact]], folders: Sequence[str]) -> list[str]:
+    """The files below a folder that it names and that are there: a session's start looks again."""
+    fresh = [
+        anchor.text
+        for anchor in anchors(text)
+        if anchor.kind == "path" and "/" in anchor.text.strip("/") and not anchor.text.startswith("/")
+        if any(anchor in states and states[anchor].state == "fresh" for states in found)
+    ]
+    return [path for path in fresh if any(os.path.lexists(f"{folder}/{path}") for folder in folders)]
 
 
 def _note(text: str, found: Sequence[dict[Anchor, Fact]]) -> str:
@@ -38,19 +50,9 @@ def _note(text: str, found: Sequence[dict[Anchor, Fact]]) -> str:
         if any(fact.state == "fresh" for fact in facts):
             continue
         if there := next((fact.now for fact in facts if fact.state == "moved" and fact.now), None):
-            moved.append(f"{_short(anchor.text)} is {_short(there)}")
+            moved.append(f"{short(anchor.text)} is {short(there)}")
         elif any(fact.state == "broken" for fact in facts):
-            gone.append(_short(anchor.text))
-    parts = [f"gone: {_first(gone)}"] if gone else []
-    parts += [f"moved: {_first(moved)}"] if moved else []
+            gone.append(short(anchor.text))
+    parts = [f"gone: {first_of(gone)}"] if gone else []
+    parts += [f"moved: {first_of(moved)}"] if moved else []
     return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _first(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-
-
-def _short(name: str) -> str:
-    """The end of a path tells more than its beginning. It comes from a repository, and stays on one line."""
-    name = "".join(character if character.isprintable() and character not in "<>`" else "\ufffd" for character in name)
-    return name if len(name) <= _NAME_CHARS else "…" + name[-_NAME_CHARS + 1 :]

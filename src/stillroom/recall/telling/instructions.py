@@ -11,6 +11,7 @@ import os
 from stillroom.recall.projects.remotes import repository_name
 from stillroom.recall.projects.repository import Repository, find_same, identify
 from stillroom.recall.projects.switched_off import load_switched_off
+from stillroom.recall.telling.missing import mark_missing
 from stillroom.recall.telling.packing import pack
 from stillroom.recall.telling.prepared import SUMMARY, Prepared, load, stamp_of
 from stillroom.wording import many
@@ -145,6 +146,7 @@ def compose(prepared: Prepared, *, home: str, cwd: str, max_chars: int | None = 
             return Nothing("nobody knows which projects are switched off (`stillroom doctor` says why)")
         return Nothing("the memory of this project is switched off (`stillroom memories --on` switches it on)")
     tier_of, version = _tiers(prepared, session), _version(home)
+    mark_missing(prepared.lines, tier_of, session.folder)
     with open(os.path.join(os.path.dirname(__file__), "read_path.md"), encoding="utf-8") as file:
         before, _, after = file.read().strip().partition("{{ summary }}")
     before = before.replace("{{ root }}", shown(prepared.root))

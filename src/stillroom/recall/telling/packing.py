@@ -16,9 +16,9 @@ _CUT = " … [cut]"
 class Line:
     """One line of a summary; a fenced block counts as one."""
 
-    __slots__ = ("kind", "note", "scope", "size", "text", "up")
+    __slots__ = ("kind", "note", "paths", "scope", "size", "text", "up")
 
-    def __init__(self, text: str, *, kind: str, up: int, scope: int, note: str = "") -> None:
+    def __init__(self, text: str, *, kind: str, up: int, scope: int, note: str = "", paths: Sequence[str] = ()) -> None:
         self.text = text
         #: `heading`, `item` (a bullet, the start of a paragraph), or `more` of the item before it.
         self.kind = kind
@@ -26,6 +26,8 @@ class Line:
         self.up = up
         #: Which of the scopes it is for; -1: for every project.
         self.scope = scope
+        #: Files that it names, and that were there at the last pass.
+        self.paths = paths
         self.annotate(note)
 
     def annotate(self, note: str) -> None:

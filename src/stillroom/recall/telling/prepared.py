@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FILE = "recall.json"
 SUMMARY = "memory_summary.md"
-_FORMAT = 3
+_FORMAT = 4
 #: The first row of a summary, and what a consolidation writes where there is nothing to say.
 VERSION = "v1"
 PLACEHOLDERS = frozenset({"- none yet", "- none known yet", "Nothing is known of the user yet."})
@@ -130,7 +130,10 @@ def decode(data: Mapping[str, Any]) -> Prepared | None:
     """The opposite of `encode`. Raises the errors of a damaged mapping."""
     if data["format"] != _FORMAT or data["made_by"] != __version__:
         return None
-    lines = [Line(text, kind=kind, up=up, scope=scope, note=note) for kind, up, scope, text, note in data["lines"]]
+    lines = [
+        Line(text, kind=kind, up=up, scope=scope, note=note, paths=paths)
+        for kind, up, scope, text, note, paths in data["lines"]
+    ]
     folders = [
         Repository(place=place, folder=folder, is_git=is_git, remote=remote, first_commit=commit)
         for place, folder, is_git, remote, commit in data["folders"]
@@ -157,7 +160,7 @@ def encode(prepared: Prepared) -> dict[str, object]:
         "others_too": prepared.others_too,
         "scopes": prepared.scopes,
         "folders": [[r.place, r.folder, r.is_git, r.remote, r.first_commit] for r in prepared.folders],
-        "lines": [[line.kind, line.up, line.scope, line.text, line.note] for line in prepared.lines],
+        "lines": [[line.kind, line.up, line.scope, line.text, line.note, list(line.paths)] for line in prepared.lines],
     }
 
 

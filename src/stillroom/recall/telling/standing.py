@@ -76,7 +76,9 @@ def _without(lines: list[Line], touched: set[int]) -> list[Line]:
     for number, line in enumerate(lines):
         if number not in items and line.up in places and line.scope not in scopes:
             places[number] = len(kept)
-            kept.append(Line(line.text, kind=line.kind, up=places[line.up], scope=line.scope, note=line.note))
+            kept.append(
+                Line(line.text, kind=line.kind, up=places[line.up], scope=line.scope, note=line.note, paths=line.paths)
+            )
     return kept if any(line.kind != HEADING for line in kept) else []
 
 
