@@ -6,15 +6,10 @@ import gc
 import sys
 from collections.abc import Sequence
 
-#: What a command loads is thousands of objects and no garbage: Python's own 700 would look at them again and again.
-_OBJECTS_A_COLLECTION = 50_000
-
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of the console script. Ends the process with the command's exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
-    if argv is None:
-        gc.set_threshold(_OBJECTS_A_COLLECTION)
     if tokens in (["--version"], ["-V"]):  # answered before anything heavy is imported
         from stillroom import __version__
 
