@@ -189,6 +189,21 @@ def test_what_an_undo_brought_back_leads_to_who_wrote_it_first(house: House) -> 
     assert house.one(house.line(BY_MODEL)).origin.run == f"{NOW}-ab"
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_lines_of_one_phrase_each_lead_to_the_version_that_brought_them(
+    house: House, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stillroom.insight.why.origin._VERSIONS_AT_ONCE", at_once)
+    bullets = ["- lanterns: trim the wick daily", "- lanterns: trim the wick daily, at dusk", "- lanterns hang high"]
+    for number in range(len(bullets)):
+        house.write(LINE, *bullets[: number + 1])
+        message = with_trailers("Consolidate 1 threads", {"Stillroom-Run": f"{number}-x"})
+        house.history.commit(house.root, message, now=NOW + 90 + number)
+    assert [each.origin.run for each in house.why("lanterns").lines] == ["0-x", "1-x", "2-x"]
+    house.write(LINE, bullets[0], bullets[2])  # what only the longer one said is gone
+    assert [each.origin.run for each in house.why("lanterns").lines] == ["0-x", "2-x"]
+
+
 def test_a_session_that_is_gone_leaves_what_was_extracted(house: House) -> None:
     house.rollout.unlink()
     why = house.one(house.line(LINE))
@@ -213,6 +228,20 @@ def test_a_phrase_finds_the_line_once_and_several_that_fit_as_well(house: House)
     places = [(each.place.path, each.place.line) for each in house.why("zephyrine").lines]
     assert places == [("MEMORY.md", 18), ("MEMORY.md", 19), ("skills/deploy/SKILL.md", 3)]
     assert house.one("skills/deploy/SKILL.md:3").support == "none"  # one word of three
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("ＮＥＶＥＲ  push\ton fridays", 18),  # letters of another width, and other space
+        ("zephyrine asked on fridays", 18),  # not in a row: the line that has most of the words
+        ("flux capacitor overheats", 20),
+    ],
+)
+def test_a_phrase_is_found_in_any_spelling_and_else_by_most_of_its_words(house: House, asked: str, found: int) -> None:
+    (house.root / "memory_summary.md").write_text("v1\n\nGrüße\u2028an\x0ballé\n", encoding="utf-8")
+    assert [(each.place.path, each.place.line) for each in house.why(asked).lines] == [("MEMORY.md", found)]
+    assert house.one("grüße an").place.line == 3
 
 
 def test_the_summary_leads_to_what_the_handbook_says(house: House) -> None:

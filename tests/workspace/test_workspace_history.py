@@ -254,6 +254,17 @@ def test_a_link_in_place_of_the_diff_file_is_replaced_not_followed(
     assert target.read_text(encoding="utf-8") == "mine"
 
 
+def test_lines_are_found_as_they_stand_in_each_version_and_in_that_file_only(root: Path, history: History) -> None:
+    (root / "a*.md").write_bytes(b"one\r\ntwo: \xffone\n-e none\n")
+    (root / "ab.md").write_text("one\n", encoding="utf-8")
+    first = history.commit(root, "first", now=NOW) or ""
+    (root / "a*.md").write_bytes(b"")
+    second = history.commit(root, "second", now=NOW) or ""
+    found = list(history.repository.lines_with(["one", "-e n"], [second, first], "a*.md"))
+    assert found == [(first, "one\r"), (first, "two: \udcffone"), (first, "-e none")]
+    assert list(history.repository.lines_with(["three"], [first], "a*.md")) == []
+
+
 def test_without_git_the_error_says_so(root: Path, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(HistoryError, match="not on the PATH"):
