@@ -83,7 +83,10 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
         "stillroom.recall.projects",
         *(f"stillroom.recall.projects.{name}" for name in ("objects", "remotes", "repository", "switched_off")),
         "stillroom.recall.telling",
-        *(f"stillroom.recall.telling.{name}" for name in ("instructions", "packing", "prepared", "quick_json")),
+        *(
+            f"stillroom.recall.telling.{name}"
+            for name in ("instructions", "missing", "packing", "prepared", "quick_json")
+        ),
         "stillroom.wording",
     }
 
