@@ -9,9 +9,11 @@ import msgspec
 import pytest
 from extract_home import NOW_MS, STAGE, Home, thread_id
 
+from stillroom.extract.engine import open_engine
 from stillroom.extract.outcome import Failed, LostLease, NoOutput, Skipped, WithOutput
 from stillroom.extract.run import run_phase1
 from stillroom.progress import Progress
+from stillroom.stopping import Stop, Stopped
 from stillroom.testing import (
     SAMPLE_MEMORY,
     CutOff,
@@ -331,6 +333,20 @@ def test_being_stopped_hands_the_claims_back_without_spending_a_retry(home: Home
         assert home.run(server).with_output == 3
 
 
+@pytest.mark.parametrize("model", ["offline", "loopback:model"])
+def test_a_job_that_is_stopped_reads_no_further(home: Home, model: str):
+    home.add(0, size_bytes=2000)
+    home.change(extract_model=model)
+    with LoopbackModel() as server:
+        home.use(server)
+        home.register()
+        engine, stop = open_engine(home.settings, home.store, home.clock), Stop()
+        stop.ask()
+        with pytest.raises(Stopped):
+            engine.open(home.store.threads.get(thread_id(0)), stop=stop)
+        engine.close()
+
+
 def test_a_lease_that_another_process_took_is_given_up(home: Home):
     """The clock jumps over the lease while the model thinks; somebody else claims and finishes."""
     home.add(0, size_bytes=2000)
@@ -383,7 +399,7 @@ def test_a_fault_of_ours_on_one_session_stays_with_it(home: Home, caplog):
     class Faulty:
         name = "faulty"
 
-        def open(self, thread):
+        def open(self, thread, *, stop):
             if thread.thread_id == thread_id(0):
                 raise IndexError("a bug")
             raise ValueError("another")

@@ -14,7 +14,8 @@ from stillroom.config import Provider, Settings, StageOne
 from stillroom.errors import ContextTooLong, InvalidReply, StillroomError
 from stillroom.extract.prompt import system_prompt
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME
-from stillroom.models import Stop, StructuredRequest, open_structured
+from stillroom.models import StructuredRequest, open_structured
+from stillroom.stopping import Stop
 from stillroom.testing import FixedClock, ListLedger
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]

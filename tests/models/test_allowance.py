@@ -11,9 +11,10 @@ from pydantic_ai import Agent
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, StageOne
 from stillroom.errors import ContextTooLong, InvalidReply, SpendingCapped
-from stillroom.models import Allowance, Stop, StructuredRequest, open_agent_model, open_structured
+from stillroom.models import Allowance, StructuredRequest, open_agent_model, open_structured
 from stillroom.models.attempts import Answered, Failed, Recorder, call_with_retries
 from stillroom.spending import ModelCall, Usage
+from stillroom.stopping import Stop
 from stillroom.store import Store
 from stillroom.testing import CallTool, ListLedger, LoopbackModel, Say
 

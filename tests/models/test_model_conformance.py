@@ -20,9 +20,10 @@ from stillroom.errors import (
     ModelUnavailable,
     RateLimited,
 )
-from stillroom.models import RateLimitSink, Stop, Stopped, StructuredModel, StructuredRequest, open_structured
+from stillroom.models import RateLimitSink, StructuredModel, StructuredRequest, open_structured
 from stillroom.models.attempts import Recorder
 from stillroom.models.names import resolve
+from stillroom.stopping import Stop, Stopped
 from stillroom.testing import (
     SAMPLE_MEMORY,
     CutOff,

@@ -14,7 +14,7 @@ import pytest
 from stillroom.errors import ConfigError
 from stillroom.models.connections import ConnectionFailed, Connections, ReplyTooLarge, Response
 from stillroom.models.proxies import Proxy, proxy_for
-from stillroom.models.stopping import Stop, Stopped
+from stillroom.stopping import Stop, Stopped
 from stillroom.testing import CutOff, Hang, LoopbackModel, NeverEnd, Say, SendBytes
 
 BODY = b'{"model":"m"}'

@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from stillroom.config import Settings, StageOne
-from stillroom.models import Stop, StructuredRequest, open_structured
+from stillroom.models import StructuredRequest, open_structured
+from stillroom.stopping import Stop
 from stillroom.testing import SAMPLE_MEMORY, FixedClock, ListLedger, LoopbackModel, Say, Status
 
 REQUEST = StructuredRequest(

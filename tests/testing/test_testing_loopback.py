@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from stillroom.errors import InvalidReply, ModelUnavailable
-from stillroom.models import Stop, StructuredRequest
+from stillroom.models import StructuredRequest
 from stillroom.rollouts.stream import open_items
+from stillroom.stopping import Stop
 from stillroom.testing import (
     SAMPLE_MEMORY,
     CallTool,

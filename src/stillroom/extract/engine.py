@@ -28,7 +28,6 @@ from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, parse_reply
 from stillroom.models import (
     Allowance,
     RateLimitSink,
-    Stop,
     StructuredModel,
     StructuredReply,
     StructuredRequest,
@@ -38,6 +37,7 @@ from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact as redact_text
 from stillroom.rollouts.witness import Witness
 from stillroom.spending import Usage
+from stillroom.stopping import Stop
 from stillroom.store import Store
 from stillroom.store.records import Stage1Draft
 from stillroom.thread import MemoryMode, Thread
@@ -67,7 +67,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     unknown: Unknown
     memory_mode: MemoryMode | None  #: what the session's own later metadata says
     #: Blocking. Raises `RolloutError`, `ModelError`, `SpendingCapped`, `Stopped`.
-    extract: Callable[[Stop], Extracted]
+    extract: Callable[[], Extracted]
 
 
 class Engine(Protocol):
@@ -77,8 +77,8 @@ class Engine(Protocol):
     #: Which words a model is sent; None: none is.
     prompt: str | None
 
-    def open(self, thread: Thread) -> Opened:
-        """Read the session. Blocking. Raises `RolloutError`."""
+    def open(self, thread: Thread, *, stop: Stop) -> Opened:
+        """Read the session. Blocking. Raises `RolloutError`, `Stopped`."""
         ...
 
     def close(self) -> None: ...
@@ -115,7 +115,7 @@ class RulesEngine:
         self._redact = redact
         self._forgotten = forgotten
 
-    def open(self, thread: Thread) -> Opened:
+    def open(self, thread: Thread, *, stop: Stop) -> Opened:
         found = read_thread_events(
             thread,
             refuse_external=self._refuse_external,
@@ -123,12 +123,13 @@ class RulesEngine:
             redact=self._redact,
             root=self._root,
             forgotten=self._forgotten,
+            stop=stop,
         )
         return Opened(
             read=found.read,
             unknown=found.unknown,
             memory_mode=found.memory_mode,
-            extract=partial(self._extract, thread, found),
+            extract=partial(self._extract, thread, found, stop),
         )
 
     def close(self) -> None:
@@ -170,13 +171,13 @@ class ModelEngine:
         redact("")
         Witness(list, json="[]").marked("- a line", of_model=True)
 
-    def open(self, thread: Thread) -> Opened:
-        text = self._read(thread, self._token_limit())
+    def open(self, thread: Thread, *, stop: Stop) -> Opened:
+        text = self._read(thread, self._token_limit(), stop)
         return Opened(
             read=text.read,
             unknown=text.unknown,
             memory_mode=text.memory_mode,
-            extract=partial(self._extract, thread, text),
+            extract=partial(self._extract, thread, text, stop),
         )
 
     def _extract(self, thread: Thread, text: ReadText, stop: Stop) -> Extracted:
@@ -188,9 +189,9 @@ class ModelEngine:
         except ContextTooLong:
             # Half of what was sent: half of the limit may still be more than a short rollout has.
             sent = -(-text.rendered.kept_bytes // _BYTES_PER_TOKEN)
-            text = self._read(thread, max(1, min(self._token_limit(), sent) // 2))
+            text = self._read(thread, max(1, min(self._token_limit(), sent) // 2), stop)
             reply = self._ask(thread, text, stop)
-        draft = self._draft(thread, text, reply)
+        draft = self._draft(thread, text, reply, stop)
         return Extracted(draft=draft, read=text.read, usage=reply.usage, cut=text.rendered.cut)
 
     def close(self) -> None:
@@ -203,7 +204,7 @@ class ModelEngine:
     def _token_limit(self) -> int:
         return rollout_token_limit(self._model.context_window, self._stage)
 
-    def _read(self, thread: Thread, token_limit: int) -> ReadText:
+    def _read(self, thread: Thread, token_limit: int, stop: Stop) -> ReadText:
         return read_text(
             thread,
             form=self._settings.memories.extraction_input,
@@ -213,6 +214,7 @@ class ModelEngine:
             redact=self._redact,
             root=self._settings.root,
             forgotten=self._forgotten,
+            stop=stop,
         )
 
     def _ask(self, thread: Thread, text: ReadText, stop: Stop) -> StructuredReply:
@@ -238,7 +240,7 @@ class ModelEngine:
             stop=stop,
         )
 
-    def _draft(self, thread: Thread, text: ReadText, reply: StructuredReply) -> Stage1Draft | None:
+    def _draft(self, thread: Thread, text: ReadText, reply: StructuredReply, stop: Stop) -> Stage1Draft | None:
         """The answer, each line with who in the session supports it; for that the session may be read again."""
         most = self._stage.max_reply_chars
         if len(reply.text) > most:
@@ -248,17 +250,17 @@ class ModelEngine:
             raw_memory=parsed.raw_memory, rollout_summary=parsed.rollout_summary, rollout_slug=parsed.rollout_slug
         )
         clean = clean_draft(draft, self._redact)
-        return self._witnessed(thread, text, clean) if clean is not None else None
+        return self._witnessed(thread, text, clean, stop) if clean is not None else None
 
-    def _witnessed(self, thread: Thread, text: ReadText, draft: Stage1Draft) -> Stage1Draft:
-        witness = Witness(partial(self._events, thread, text), json=whole_json(text))
+    def _witnessed(self, thread: Thread, text: ReadText, draft: Stage1Draft, stop: Stop) -> Stage1Draft:
+        witness = Witness(partial(self._events, thread, text, stop), json=whole_json(text))
         return Stage1Draft(
             raw_memory=witness.marked(draft.raw_memory, of_model=True),
             rollout_summary=witness.marked(draft.rollout_summary, of_model=True),
             rollout_slug=witness.slug(draft.rollout_slug),
         )
 
-    def _events(self, thread: Thread, text: ReadText) -> list[Said | Ran]:
+    def _events(self, thread: Thread, text: ReadText, stop: Stop) -> list[Said | Ran]:
         """Out of what the model was given, where that is all of the session; else it is read again."""
         if (given := events_in(text)) is not None:
             return given
@@ -269,6 +271,7 @@ class ModelEngine:
             redact=self._redact,
             root=self._settings.root,
             forgotten=self._forgotten,
+            stop=stop,
         ).events
 
 

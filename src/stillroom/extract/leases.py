@@ -9,7 +9,7 @@ from typing import Self
 
 from stillroom.config import StageOne
 from stillroom.errors import StoreError
-from stillroom.models import Stop
+from stillroom.stopping import Stop
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
 

@@ -23,6 +23,7 @@ from stillroom.rollouts.rendered import Rendered
 from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.rollouts.truncate import BYTES_PER_TOKEN
+from stillroom.stopping import Stop
 from stillroom.store.records import ThreadRead
 from stillroom.thread import MemoryMode, Thread
 
@@ -66,14 +67,15 @@ def read_text(
     redact: Redact,
     root: Path,
     forgotten: Forgotten | None = None,
+    stop: Stop | None = None,
 ) -> ReadText:
     """Render the rollout within `token_limit`, without what it was told of the memory at `root`, nor what it repeats
     of forgotten sessions.
 
-    Raises `RolloutError`.
+    Raises `RolloutError`; `Stopped` when `stop` is asked for.
     """
     external, echo = ExternalContext(), Echo(root)
-    with _opened(thread, stage).heard(echo.told.add_lines) as items:
+    with _opened(thread, stage, stop=stop).heard(echo.told.add_lines) as items:
         if form == "string" and not refuse_external and forgotten is None:
             rendered = render_texts(echo.texts(items.texts()), token_limit=token_limit, redact=redact)
         else:
@@ -95,11 +97,12 @@ def read_thread_events(
     redact: Redact,
     root: Path,
     forgotten: Forgotten | None = None,
+    stop: Stop | None = None,
 ) -> ReadEvents:
     """Read what happened, already redacted, without what it was told of the memory at `root`, nor what it repeats of
-    forgotten sessions. Raises `RolloutError`."""
+    forgotten sessions. Raises `RolloutError`; `Stopped` when `stop` is asked for."""
     external, measured, echo = ExternalContext(), _Measured(), Echo(root)
-    with _opened(thread, stage).heard(echo.told.add_lines) as items:
+    with _opened(thread, stage, stop=stop).heard(echo.told.add_lines) as items:
         watched = external.watch(items) if refuse_external else items
         events = read_events(_redacted(echo.items(_known(measured.watch(watched), forgotten)), redact))
     return ReadEvents(
@@ -182,8 +185,9 @@ def _renderer(form: ExtractionInput) -> Callable[..., Rendered]:
             assert_never(form)
 
 
-def _opened(thread: Thread, stage: StageOne) -> ItemStream[Decoder]:
-    return watch_fields(open_thread(thread, max_line_bytes=stage.max_line_bytes), thread.agent)
+def _opened(thread: Thread, stage: StageOne, *, stop: Stop | None = None) -> ItemStream[Decoder]:
+    items = watch_fields(open_thread(thread, max_line_bytes=stage.max_line_bytes), thread.agent)
+    return items if stop is None else items.heard(lambda lines: stop.check())
 
 
 def _unknown(stats: ReadStats) -> Unknown:

@@ -14,7 +14,7 @@ from stillroom.extract.leases import Leases
 from stillroom.extract.once import rest_of, told_before
 from stillroom.extract.outcome import Busy, Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
 from stillroom.extract.reading import thread_read
-from stillroom.models import Stopped
+from stillroom.stopping import Stop, Stopped
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim, ThreadRead
 from stillroom.thread import MemoryMode, Thread
@@ -65,7 +65,7 @@ def _release(claim: Stage1Claim, *, store: Store, leases: Leases) -> None:
 def _extract(claim: Stage1Claim, *, settings: Settings, store: Store, engine: Engine, leases: Leases) -> ThreadOutcome:
     stop = leases.stop_of(claim)
     stop.check()
-    session = _open(claim.thread_id, settings, store, engine)
+    session = _open(claim.thread_id, settings, store, engine, stop)
     if isinstance(session, LostLease):
         return session
     if session is None:
@@ -73,7 +73,7 @@ def _extract(claim: Stage1Claim, *, settings: Settings, store: Store, engine: En
         return Skipped(thread_id=claim.thread_id, reason="it was switched off since it was claimed")
     read = thread_read(session.read, session.unknown) if isinstance(session, Opened) else None
     try:
-        found = session.extract(stop) if isinstance(session, Opened) else session
+        found = session.extract() if isinstance(session, Opened) else session
     except (ModelError, SpendingCapped):
         if read is not None:  # true whatever became of the request
             store.reads.save(claim.thread_id, read)
@@ -83,7 +83,9 @@ def _extract(claim: Stage1Claim, *, settings: Settings, store: Store, engine: En
     return outcome
 
 
-def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> Opened | Skipped | LostLease | None:
+def _open(
+    thread_id: str, settings: Settings, store: Store, engine: Engine, stop: Stop
+) -> Opened | Skipped | LostLease | None:
     """The session, read, or why nothing may come of it; None: a person does not want it any more."""
     thread = store.threads.get(thread_id)
     if thread is None:
@@ -93,7 +95,7 @@ def _open(thread_id: str, settings: Settings, store: Store, engine: Engine) -> O
     told = told_before(thread, store, stage=settings.stage_one)
     if told is not None and told.items == told.of:
         return Skipped(thread_id=thread_id, reason=f"word for word what `{told.thread_id}` says")
-    session = engine.open(rest_of(thread, told))
+    session = engine.open(rest_of(thread, told), stop=stop)
     recorded = session.memory_mode
     if recorded is None or recorded == thread.memory_mode or _learn_mode(store, thread, recorded):
         return session

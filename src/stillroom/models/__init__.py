@@ -11,15 +11,12 @@ directly (`wire`), because importing an SDK costs more than 50 calls; every othe
 from stillroom.models.allowance import Allowance, AllowanceReport
 from stillroom.models.door import check_model, open_agent_model, open_structured
 from stillroom.models.rate_limits import RateLimitSink
-from stillroom.models.stopping import Stop, Stopped
 from stillroom.models.structured import StructuredModel, StructuredReply, StructuredRequest
 
 __all__ = [
     "Allowance",
     "AllowanceReport",
     "RateLimitSink",
-    "Stop",
-    "Stopped",
     "StructuredModel",
     "StructuredReply",
     "StructuredRequest",

@@ -21,8 +21,8 @@ from stillroom.errors import (
     RateLimited,
 )
 from stillroom.models.allowance import Allowance
-from stillroom.models.stopping import Stop, Stopped
 from stillroom.spending import CallOutcome, ModelCall, Phase, SpendingLedger, Usage
+from stillroom.stopping import Stop, Stopped
 
 Redact = Callable[[str], str]
 

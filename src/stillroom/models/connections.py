@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 from stillroom.errors import ConfigError
 from stillroom.models.http1 import BrokenResponse, Connection, ReplyTooLarge, Response
 from stillroom.models.proxies import Proxy
-from stillroom.models.stopping import Stop
+from stillroom.stopping import Stop
 
 __all__ = ["ConnectionFailed", "Connections", "ReplyTooLarge", "Response"]
 

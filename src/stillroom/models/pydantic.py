@@ -38,9 +38,9 @@ from stillroom.models.http1 import ReplyTooLarge
 from stillroom.models.names import Endpoint, PydanticName
 from stillroom.models.provider_errors import ProviderError, retry_after_seconds
 from stillroom.models.rate_limits import RateLimitSink
-from stillroom.models.stopping import Stop, Stopped
 from stillroom.models.structured import StructuredReply, StructuredRequest
 from stillroom.spending import Usage
+from stillroom.stopping import Stop, Stopped
 
 #: What SDKs do with a reply of another shape than the one they know: they look into it all the same.
 MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError, AssertionError, ReplyTooLarge)

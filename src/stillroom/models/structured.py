@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import msgspec
 
 from stillroom.config import Effort
-from stillroom.models.stopping import Stop
 from stillroom.spending import Usage
+from stillroom.stopping import Stop
 
 
 class StructuredRequest(msgspec.Struct, frozen=True, kw_only=True):

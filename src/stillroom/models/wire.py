@@ -17,9 +17,9 @@ from stillroom.models.protocols import path_of, read_reply, request_body
 from stillroom.models.provider_errors import from_status, wants_no_effort
 from stillroom.models.proxies import Proxy
 from stillroom.models.rate_limits import RateLimitSink
-from stillroom.models.stopping import Stop
 from stillroom.models.structured import StructuredReply, StructuredRequest
 from stillroom.spending import Usage
+from stillroom.stopping import Stop
 
 Price = Callable[[Usage], float | None]
 

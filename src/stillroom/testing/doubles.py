@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 
 from stillroom.errors import ModelError
-from stillroom.models.stopping import Stop
 from stillroom.models.structured import StructuredReply, StructuredRequest
 from stillroom.spending import ModelCall, Usage
+from stillroom.stopping import Stop
 
 
 class ScriptedModel:

@@ -10,8 +10,9 @@ from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import InvalidReply, StillroomError
 from stillroom.insight.doctor.finding import Found, found, ok
-from stillroom.models import Allowance, Stop, StructuredRequest, open_structured
+from stillroom.models import Allowance, StructuredRequest, open_structured
 from stillroom.rollouts.redact import redact
+from stillroom.stopping import Stop
 from stillroom.store import Store
 
 #: The least that OpenAI's API takes. A reply that is cut there is a reply.
