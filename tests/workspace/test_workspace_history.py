@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import StageTwo
 from stillroom.errors import HistoryError
+from stillroom.workspace import texts
 from stillroom.workspace.diff import remove_workspace_diff, workspace_diff_text, write_workspace_diff
 from stillroom.workspace.git import Content, Repository
 from stillroom.workspace.history import Change, EnsureReport, History
@@ -22,7 +23,7 @@ from stillroom.workspace.tree import Entry, blob_id, unseen
 
 NOW = 1_790_000_000
 BIG = 4 * 1024 * 1024
-TEXTS = st.lists(
+SOME_TEXTS = st.lists(
     st.sampled_from([b"\n", b"a", b"\r", b"\xff", b"--- a/x", b"@@ -1 +1 @@ x", b"\x00", b"diff --git old/0 new/0"])
 ).map(b"".join)
 
@@ -213,6 +214,17 @@ def test_content_that_looks_like_a_header_is_left_alone() -> None:
     assert modified("x", same, plain, executable) == b"diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\nthe same again" * 20_000])
+def test_a_small_change_in_a_large_text_is_shown_where_it_is(end: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [b"line %d of many" % number for number in range(20_000)]
+    changed = [*lines[:9_999], b"another", *lines[10_000:], b"more"]
+    pair = Pair(b"\n".join(lines) + end, b"\n".join(changed) + end)
+    found = hunks([pair])
+    assert found[0].startswith(b"@@ -9997,7 +9997,7 @@") and b"\n-line 9999 of many\n+another\n" in found[0]
+    monkeypatch.setattr(texts, "_MARGIN_BYTES", len(pair.new))
+    assert found == hunks([pair])
+
+
 def test_a_cut_diff_ends_at_a_character_and_says_so() -> None:
     """Spec §10.2 item 18: `aé` cut at 2 is `a`."""
     assert bounded(iter([b"a", "é".encode()]), max_bytes=2) == "a\n\n[workspace diff truncated at 2 bytes]"
@@ -295,11 +307,11 @@ def test_a_missing_git_is_no_reason_to_move_the_history_aside(
 @settings(max_examples=25)
 @given(
     st.binary(min_size=1, max_size=12).filter(lambda name: not set(name) & {0, 47} and name not in (b".", b"..")),
-    st.lists(TEXTS, min_size=2, max_size=2),
+    st.lists(SOME_TEXTS, min_size=2, max_size=2),
     st.booleans(),
 )
-def test_files_are_shown_as_git_shows_them(name: bytes, texts: list[bytes], executable: bool) -> None:
-    path, (data, other) = os.fsdecode(name), texts
+def test_files_are_shown_as_git_shows_them(name: bytes, some: list[bytes], executable: bool) -> None:
+    path, (data, other) = os.fsdecode(name), some
     entry, later = Entry(blob_id(data), executable), Entry(blob_id(other), False)
     if unseen(path):
         return
