@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from stillroom.store.records import Stage1Output
 from stillroom.workspace import artifacts
 from stillroom.workspace.artifacts import render
+from stillroom.workspace.scanning import scan
 from stillroom.workspace.syncing import SyncReport, plan, sync
-from stillroom.workspace.tree import DEFAULTS, scan
+from stillroom.workspace.tree import DEFAULTS
 
 UUID7 = "0194f5a6-89ab-7cde-8123-456789abcdef"
 LONG_SLUG = "Unsafe Slug/With Spaces & Symbols + EXTRA_LONG_12345_67890_ABCDE_fghij_klmno"

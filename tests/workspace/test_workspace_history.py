@@ -18,8 +18,9 @@ from stillroom.workspace.diff import remove_workspace_diff, workspace_diff_text,
 from stillroom.workspace.git import Content, Repository
 from stillroom.workspace.history import Change, EnsureReport, History
 from stillroom.workspace.patch import added, bounded, deleted, modified
+from stillroom.workspace.scanning import unseen
 from stillroom.workspace.texts import Pair, hunks
-from stillroom.workspace.tree import Entry, blob_id, unseen
+from stillroom.workspace.tree import Entry, blob_id
 
 NOW = 1_790_000_000
 BIG = 4 * 1024 * 1024

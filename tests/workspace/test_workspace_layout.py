@@ -9,7 +9,8 @@ import pytest
 from stillroom.config import StageTwo
 from stillroom.errors import FolderRefused
 from stillroom.workspace.layout import LayoutReport, RemovedLink, prepare_folder
-from stillroom.workspace.tree import remove_tree, scan
+from stillroom.workspace.scanning import scan
+from stillroom.workspace.tree import remove_tree
 
 
 def test_a_fresh_folder_is_private(tmp_path: Path) -> None:

@@ -17,10 +17,11 @@ from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.recovery import RecoveryReport, recover
 from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.runs import forget_copies
+from stillroom.workspace.scanning import Scan, scan
 from stillroom.workspace.staging import Outlook, Staging, look, open_staging
 from stillroom.workspace.syncing import SyncReport
 from stillroom.workspace.trailers import EDITS
-from stillroom.workspace.tree import DEFAULTS, Scan, scan
+from stillroom.workspace.tree import DEFAULTS
 
 NOW = 1_790_000_000
 BIG = 4 * 1024 * 1024

@@ -9,7 +9,8 @@ from stillroom.config import StageTwo
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.handbook import shape
 from stillroom.workspace.history import compare
-from stillroom.workspace.tree import DEFAULTS, scan
+from stillroom.workspace.scanning import scan
+from stillroom.workspace.tree import DEFAULTS
 from stillroom.workspace.validate import Before, check_artifacts, scrub
 
 HANDBOOK = """# Task Group: /work/app, tests

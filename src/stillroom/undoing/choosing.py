@@ -22,7 +22,7 @@ from stillroom.undoing.traces import Traces, phrases_of, shared_phrases
 from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES, raw_sections, summary_stem
 from stillroom.workspace.history import History
 from stillroom.workspace.layout import EXTENSIONS
-from stillroom.workspace.tree import scan
+from stillroom.workspace.scanning import scan
 
 #: A shorter text is in everything.
 _LEAST_WORDS_CHARS = 4

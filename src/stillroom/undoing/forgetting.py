@@ -34,7 +34,8 @@ from stillroom.wording import many
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import EXTENSIONS, HANDBOOK, SUMMARY
-from stillroom.workspace.tree import opened, parent, scan, shown, write_new
+from stillroom.workspace.scanning import scan
+from stillroom.workspace.tree import opened, parent, shown, write_new
 
 #: Of one session: 32 kB of hashes.
 _MAX_EXCHANGES = 2000

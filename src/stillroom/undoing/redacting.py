@@ -23,7 +23,8 @@ from stillroom.wording import many
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import SUMMARY
-from stillroom.workspace.tree import scan, shown
+from stillroom.workspace.scanning import scan
+from stillroom.workspace.tree import shown
 
 #: A shorter "secret" stands in too many places by chance.
 _LEAST_LOOKED_FOR_CHARS = 8

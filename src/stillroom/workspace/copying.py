@@ -9,19 +9,8 @@ from pathlib import Path
 from stillroom.config import StageTwo
 from stillroom.errors import WorkspaceError
 from stillroom.workspace.history import gather
-from stillroom.workspace.tree import (
-    DIFF_FILE,
-    Entry,
-    Memory,
-    Scan,
-    drop,
-    naming,
-    opened,
-    parent,
-    remove_tree,
-    scan,
-    write_new,
-)
+from stillroom.workspace.scanning import Memory, Scan, scan
+from stillroom.workspace.tree import DIFF_FILE, Entry, drop, naming, opened, parent, remove_tree, write_new
 
 
 def copy(root: Path, target: Path, *, memory: Memory, target_memory: Memory, limits: StageTwo) -> dict[str, Entry]:

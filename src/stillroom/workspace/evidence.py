@@ -14,7 +14,8 @@ from stillroom.rollouts.keys import keys_of, names_of, tokens_of
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import gather
 from stillroom.workspace.layout import may_publish
-from stillroom.workspace.tree import Entry, Memory, shown
+from stillroom.workspace.scanning import Memory
+from stillroom.workspace.tree import Entry, shown
 
 #: So many of an order's telling words must stand in what it was made from.
 _SUPPORTED_SHARE = 0.6

@@ -16,8 +16,9 @@ from stillroom.config import StageTwo
 from stillroom.errors import HistoryError
 from stillroom.workspace import patch
 from stillroom.workspace.git import Content, Repository
+from stillroom.workspace.scanning import Memory, Scan, scan
 from stillroom.workspace.texts import Pair, hunks
-from stillroom.workspace.tree import DEFAULTS, Entry, Memory, Scan, scan
+from stillroom.workspace.tree import DEFAULTS, Entry
 
 _FOLDER = "folder"
 

@@ -11,7 +11,8 @@ import msgspec
 from stillroom.config import StageTwo
 from stillroom.errors import FolderRefused
 from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES
-from stillroom.workspace.tree import DEFAULTS, DIFF_FILE, links_below, names, naming, opened, shown, unseen
+from stillroom.workspace.scanning import links_below, unseen
+from stillroom.workspace.tree import DEFAULTS, DIFF_FILE, names, naming, opened, shown
 
 HANDBOOK = "MEMORY.md"
 SUMMARY = "memory_summary.md"

@@ -15,17 +15,8 @@ import msgspec
 from stillroom.config import StageTwo
 from stillroom.workspace.journal import Checkpoint
 from stillroom.workspace.placing import clear_temporary, remove, replace
-from stillroom.workspace.tree import (
-    TEMPORARY_PREFIX,
-    drop,
-    naming,
-    opened,
-    parent,
-    read_file,
-    scan,
-    shown,
-    write_new,
-)
+from stillroom.workspace.scanning import scan
+from stillroom.workspace.tree import TEMPORARY_PREFIX, drop, naming, opened, parent, read_file, shown, write_new
 
 Change = Callable[[str, bytes], bytes | None]
 """A file's new content, or the same; None: the file goes."""

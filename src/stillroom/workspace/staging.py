@@ -35,8 +35,9 @@ from stillroom.workspace.layout import HANDBOOK, may_publish
 from stillroom.workspace.publish import PublishReport, carry_out
 from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.runs import LOCK, SPARE, TREE, locked, make_ours, retire
+from stillroom.workspace.scanning import Scan, scan
 from stillroom.workspace.syncing import SyncReport, plan
-from stillroom.workspace.tree import DEFAULTS, Entry, Scan, naming, scan, shown
+from stillroom.workspace.tree import DEFAULTS, Entry, naming, shown
 from stillroom.workspace.validate import Before
 
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,80}", re.ASCII)

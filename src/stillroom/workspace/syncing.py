@@ -10,17 +10,8 @@ import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES, Artifact, is_written_by_code
-from stillroom.workspace.tree import (
-    DEFAULTS,
-    TEMPORARY_PREFIX,
-    Entry,
-    drop,
-    naming,
-    opened,
-    parent,
-    scan,
-    write_new,
-)
+from stillroom.workspace.scanning import scan
+from stillroom.workspace.tree import DEFAULTS, TEMPORARY_PREFIX, Entry, drop, naming, opened, parent, write_new
 
 
 class SyncReport(msgspec.Struct, frozen=True):

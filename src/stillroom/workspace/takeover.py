@@ -14,7 +14,8 @@ from stillroom.config import StageTwo
 from stillroom.errors import MemoriesFound
 from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES, is_written_by_code, raw_memories_text
 from stillroom.workspace.history import History
-from stillroom.workspace.tree import DEFAULTS, scan, shown
+from stillroom.workspace.scanning import scan
+from stillroom.workspace.tree import DEFAULTS, shown
 
 _HINT = "`stillroom run --adopt` takes it over: what is in it is kept in history.git first"
 

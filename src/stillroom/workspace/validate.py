@@ -20,7 +20,8 @@ from stillroom.workspace.finding import Finding
 from stillroom.workspace.handbook import shape
 from stillroom.workspace.history import compare, gather
 from stillroom.workspace.layout import HANDBOOK, SUMMARY, may_publish
-from stillroom.workspace.tree import DEFAULTS, Entry, Memory, Scan, drop, naming, opened, parent, scan, shown, write_new
+from stillroom.workspace.scanning import Memory, Scan, scan
+from stillroom.workspace.tree import DEFAULTS, Entry, drop, naming, opened, parent, shown, write_new
 
 #: More of them tell nobody more.
 _MAX_FINDINGS = 200

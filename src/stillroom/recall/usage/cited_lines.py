@@ -17,7 +17,8 @@ from stillroom.errors import FolderRefused, HistoryError
 from stillroom.recall.usage.citations import CitationEntry
 from stillroom.workspace.git import BRANCH
 from stillroom.workspace.history import History
-from stillroom.workspace.tree import opened, parent, read_file, unseen
+from stillroom.workspace.scanning import unseen
+from stillroom.workspace.tree import opened, parent, read_file
 
 
 class CitedLines:
