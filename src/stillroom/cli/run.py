@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -101,6 +102,7 @@ def run_command(
     )
     if not dry_run:
         take_pass_lock(str(settings.home))  # until this process ends, whether or not another one has it
+    gc.freeze()  # what is loaded is no garbage: to look for some in it again and again takes a tenth of a pass
 
     def run(options: Options) -> PipelineReport:
         with progress_bars(wanted=not json) as listen:
