@@ -232,7 +232,8 @@ def test_killed_in_the_middle(built: House, tmp_path: Path, command: str) -> Non
     for number in sorted({1 + (steps - 1) * part // (STEPS - 1) for part in range(STEPS)}):
         shutil.rmtree(house.base)
         house = built.copy(tmp_path / "house")
-        assert house.run(command, dying_at=number).code == -9, f"{number} of {steps}"
+        # It may take a step less than it did then.
+        assert house.run(command, dying_at=number).code == -9 or number == steps, f"{number} of {steps}"
         assert house.is_whole()
         for path, content in house.folder().items():
             known = (before.get(path), after.get(path))

@@ -1,10 +1,11 @@
-"""Looks at every byte under Stillroom's home for what should be gone: names of files, logs, pages of databases, objects
-of git whether anything leads to them or not.
+"""Looks at every byte under Stillroom's home for what should be gone: names of files, logs, pages of databases and the
+values on them, objects of git whether anything leads to them or not.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import msgspec
 
 from stillroom.config import Settings
 from stillroom.errors import HistoryError
+from stillroom.store.cells import is_database, values_of
 from stillroom.workspace.git import Repository
 from stillroom.workspace.tree import shown
 
@@ -41,7 +43,9 @@ def residue(settings: Settings, count_in: Callable[[bytes], int]) -> list[Left]:
             names[told] += count_in(os.fsencode(path.relative_to(place)))
             try:
                 contents[told] += sum(map(count_in, _pieces(path)))
-            except OSError:
+                if is_database(path):
+                    contents[told] = max(contents[told], sum(map(count_in, values_of(path))))
+            except (OSError, sqlite3.Error):
                 unreadable.append(told)
         for git_dir in _repositories(place):
             try:
