@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 _ENVIRONMENT = {
@@ -29,8 +31,24 @@ def git(folder: Path, *words: str, at: int = 1_700_000_000) -> str:
 
 def repository(folder: Path, *, remote: str | None = None, first: str = "first", at: int = 1_700_000_000) -> Path:
     folder.mkdir(parents=True)
-    git(folder, "init", "-q", "--template=")
-    git(folder, "commit", "-q", "--allow-empty", "-m", first, at=at)
-    if remote:
-        git(folder, "remote", "add", "origin", remote)
+    for name, content in _made(remote, first, at):
+        if content is None:
+            (folder / name).mkdir()
+        else:
+            (folder / name).write_bytes(content)
     return folder
+
+
+@cache
+def _made(remote: str | None, first: str, at: int) -> list[tuple[str, bytes | None]]:
+    """All folders (None) and files of such a repository, parents first: git makes one of each kind."""
+    with tempfile.TemporaryDirectory() as place:
+        made = Path(place)
+        git(made, "init", "-q", "--template=")
+        git(made, "commit", "-q", "--allow-empty", "-m", first, at=at)
+        if remote:
+            git(made, "remote", "add", "origin", remote)
+        return [
+            (str(path.relative_to(made)), path.read_bytes() if path.is_file() else None)
+            for path in sorted(made.rglob("*"))
+        ]
