@@ -284,8 +284,9 @@ def test_secrets_are_refused_and_can_be_scrubbed(folder: Path) -> None:
 
 def test_findings_have_an_end(folder: Path) -> None:
     put(folder, "MEMORY.md", HANDBOOK + "- rollout_summaries/no.md\n" * 5000)
-    assert len(check_artifacts(folder)) == 200
-    assert isinstance(check_artifacts(folder)[0], Finding)
+    findings = check_artifacts(folder)
+    assert len(findings) == 200
+    assert isinstance(findings[0], Finding)
 
 
 def test_compare_orders_by_bytes() -> None:
