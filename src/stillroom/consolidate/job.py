@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from stillroom.clock import Clock
-from stillroom.config import OFFLINE, Settings
+from stillroom.config import Settings
 from stillroom.consolidate.engine import (
-    Check,
     Consolidator,
     ConsolidatorNotStarted,
     ConsolidatorStopped,
     open_consolidator,
 )
+from stillroom.consolidate.judge import Judge
 from stillroom.consolidate.outcome import Failed, FailureStatus
-from stillroom.errors import InvalidArtifacts, MemoriesFound, StillroomError, StoreError
+from stillroom.errors import MemoriesFound, StillroomError, StoreError
 from stillroom.lanes import Quarantined
 from stillroom.models import Allowance
 from stillroom.release import VERSION
@@ -27,7 +26,6 @@ from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
 from stillroom.workspace import extensions, held
 from stillroom.workspace.artifacts import Artifact, render
-from stillroom.workspace.evidence import check_evidence
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint
@@ -38,14 +36,8 @@ from stillroom.workspace.staging import Staging, look, open_staging
 from stillroom.workspace.syncing import sync
 from stillroom.workspace.takeover import check_consent
 from stillroom.workspace.trailers import ENGINE, PROMPT, RELEASE, with_trailers
-from stillroom.workspace.validate import check_artifacts, scrub
 
 _log = logging.getLogger(__name__)
-
-#: So many findings are told in a failure's reason; the first ones say enough.
-FINDINGS_TOLD = 5
-#: What is wrong with a text, not with the form of the folder: a person can judge it, and mend it.
-_FOR_A_PERSON = frozenset({"collapse", "elision", "reference", "secret", "evidence", "instruction", "quarantine"})
 
 
 class StepFailed(Exception):
@@ -54,14 +46,6 @@ class StepFailed(Exception):
     def __init__(self, status: FailureStatus, reason: str) -> None:
         super().__init__(reason)
         self.status: FailureStatus = status
-
-
-def refuse(findings: Iterable[Finding]) -> None:
-    """Raises `InvalidArtifacts` with the first fatal findings, if there are any."""
-    fatal = [str(finding) for finding in findings if finding.fatal]
-    if fatal:
-        more = f"; and {len(fatal) - FINDINGS_TOLD} more" if len(fatal) > FINDINGS_TOLD else ""
-        raise InvalidArtifacts("; ".join(fatal[:FINDINGS_TOLD]) + more)
 
 
 def told(error: Exception) -> str:
@@ -188,43 +172,9 @@ class Job:
         token, seconds = self.claim.ownership_token, self.limits.lease_seconds
         return self.store.consolidation.heartbeat(token, lease_seconds=seconds)
 
-    def checker(self, staging: Staging) -> Check:
-        """What an agent is told when it says that it is done."""
-        before = staging.before()
-
-        def check(folder: Path) -> list[str]:
-            findings = check_artifacts(folder, before=before, limits=self.limits, memory=staging.memory)
-            findings += self._check_evidence(staging, folder)
-            return [str(finding) for finding in findings if finding.fatal]
-
-        return check
-
-    def validate(self, staging: Staging) -> list[Finding]:
-        """Redact what the agent wrote, then judge it; the findings that don't end the run here.
-
-        Raises `InvalidArtifacts` with the first fatal ones: all of them, or those that no person is asked about.
-        """
-        before, limits, memory = staging.before(), self.limits, staging.memory
-        style = self.settings.memories.redaction
-        findings = scrub(staging.path, before=before, limits=limits, style=style, memory=memory)
-        findings += check_artifacts(staging.path, before=before, limits=limits, memory=memory)
-        findings += self._check_evidence(staging, staging.path)
-        asked = _FOR_A_PERSON if self.settings.memories.review != "never" else frozenset[str]()
-        refuse(finding for finding in findings if finding.rule not in asked)
-        return [finding for finding in findings if not finding.fatal or finding.rule in asked]
-
-    def _check_evidence(self, staging: Staging, folder: Path) -> list[Finding]:
-        # Rules copy lines of their inputs, and those are without what is withheld.
-        if self.consolidator is None or self.consolidator.engine == OFFLINE:
-            return []
-        return check_evidence(
-            folder,
-            shown_files={path: content.data for path, content in staging.shown_files().items()},
-            seen=staging.seen,
-            withheld=self.withheld,
-            limits=self.limits,
-            memory=staging.memory,
-        )
+    def judge(self, staging: Staging) -> Judge:
+        """Who says whether the result may come into the folder."""
+        return Judge(staging, self.settings, engine=self._engine(), withheld=self.withheld)
 
     def was_rejected(self, staging: Staging) -> bool:
         return held.was_rejected(self.settings.review, self._digest(staging))
@@ -233,25 +183,14 @@ class Job:
         """Give the lock back; nothing was done."""
         self.store.consolidation.release(self.claim.ownership_token)
 
-    def must_wait(self, staging: Staging, findings: Sequence[Finding]) -> bool:
-        """Whether the settings want a person to see this first."""
-        match self.settings.memories.review:
-            case "never":
-                return False
-            case "warnings":
-                return any(finding.rule in _FOR_A_PERSON for finding in findings)
-            case "always":
-                return held.changes_anything(staging)
-
     def hold(self, staging: Staging, selection: Selection, findings: Sequence[Finding]) -> None:
         """Keep the result for a person, and give the lock back: the folder is as it was."""
         self.confirm()
-        assert self.consolidator is not None
         about = held.Held(
             at=self.clock.now(),
             baseline=self.history.head(),
             inputs=self._digest(staging),
-            engine=self.consolidator.engine,
+            engine=self._engine(),
             selected=tuple(held.Version(each.thread_id, each.source_updated_at) for each in selection.selected),
             watermark=self._watermark(selection),
             findings=tuple(findings),
@@ -262,8 +201,11 @@ class Job:
         self.release()
 
     def _digest(self, staging: Staging) -> str:
+        return held.digest(staging.seen, engine=self._engine())
+
+    def _engine(self) -> str:
         assert self.consolidator is not None
-        return held.digest(staging.seen, engine=self.consolidator.engine)
+        return self.consolidator.engine
 
     def _watermark(self, selection: Selection) -> int:
         newest = max((output.source_updated_at for output in selection.selected), default=0)

@@ -76,6 +76,7 @@ async def run_phase2(
             return _counted(Skipped(status="skipped_running"))
         if await asyncio.to_thread(_waits_for_a_person, settings):
             return _counted(Skipped(status="skipped_held_for_review"))
+        # 1. Claim the global lock.
         claim = await take(claim_lock, give_back=give_back)
     except StoreError as error:
         return _counted(Failed(status="failed_claim", reason=told(error)))
@@ -134,14 +135,15 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
         # 7. Write the bounded diff, for the agent to read first.
         with job.step("failed_workspace_diff_file"):
             await asyncio.to_thread(job.write_diff, staging)
+        judge = job.judge(staging)
         # 8. Let the consolidator work on the copy. 9. Renew the lease meanwhile, and wait.
         with job.step("failed_agent"):
-            work = consolidator.run(staging.path, selection.on_disk, check=job.checker(staging))
+            work = consolidator.run(staging.path, selection.on_disk, check=judge.check)
             await run_under_lease(work, job.beat, every_seconds=job.limits.heartbeat_seconds)
         # 10. Validate, make sure that the lock is still ours, swap in, commit; then mark the selection.
         with job.step("failed_invalid_artifacts"):
-            warnings = await asyncio.to_thread(job.validate, staging)
-            if await asyncio.to_thread(job.must_wait, staging, warnings):
+            warnings = await asyncio.to_thread(judge.validate)
+            if await asyncio.to_thread(judge.must_wait, warnings):
                 await asyncio.to_thread(job.hold, staging, selection, warnings)
                 return HeldForReview(
                     inputs=len(selection.selected),

@@ -15,7 +15,7 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import Settings
-from stillroom.consolidate.job import refuse
+from stillroom.consolidate.judge import refuse
 from stillroom.errors import HistoryError, StoreError, WorkspaceError
 from stillroom.store import Store
 from stillroom.store.leases import CONSOLIDATION
