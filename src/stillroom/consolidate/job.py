@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from stillroom.consolidate.engine import (
 )
 from stillroom.consolidate.judge import Judge
 from stillroom.consolidate.outcome import Failed, FailureStatus
-from stillroom.errors import MemoriesFound, StillroomError, StoreError
+from stillroom.errors import MemoriesFound, StillroomError, StoreError, way_out
 from stillroom.lanes import Quarantined
 from stillroom.models import Allowance
 from stillroom.release import VERSION
@@ -50,8 +51,10 @@ class StepFailed(Exception):
 
 def told(error: Exception) -> str:
     """An error's words, and what to do about it."""
-    hint = f" (hint: {error.hint})" if isinstance(error, StillroomError) and error.hint else ""
-    return f"{error}{hint}"
+    hint = error.hint if isinstance(error, StillroomError) else None
+    if isinstance(error, OSError) and error.filename:
+        hint = way_out(error, os.fsdecode(error.filename))
+    return f"{error} (hint: {hint})" if hint else str(error)
 
 
 def consent(settings: Settings, store: Store, *, adopt: bool) -> bool:
