@@ -99,7 +99,9 @@ def run_command(tokens: Sequence[str]) -> int:
 
 def _interrupted(tokens: Sequence[str], exit_code: int) -> int:
     """Say what is so: what takes back or writes the memory folder may be cut off, and is then finished later."""
-    print(f"interrupted; {_left(tokens)}", file=sys.stderr)
+    # A terminal has just written `^C` behind whatever stood there.
+    start = "\n" if sys.stderr.isatty() else ""
+    print(f"{start}interrupted; {_left(tokens)}", file=sys.stderr)
     return exit_code
 
 

@@ -115,8 +115,8 @@ def _of(some: int, total: int) -> str:
 
 
 def _short(amounts: Amounts) -> str:
-    named = (("words", amounts.words), ("failures", amounts.failures), ("files", amounts.files))
-    shares = (f"{count.folder / count.total:.0%} of {count.total:,} {name}" for name, count in named if count.total)
+    named = (("word", amounts.words), ("failure", amounts.failures), ("file", amounts.files))
+    shares = (f"{count.folder / count.total:.0%} of {many(count.total, name)}" for name, count in named if count.total)
     return f"the folder has {', '.join(shares)}" if any(count.total for _, count in named) else "nothing to remember"
 
 

@@ -128,9 +128,12 @@ def _previewed(preview: Preview) -> Iterator[Line]:
     for line in telling[:_SHOWN]:
         yield None, f"line     {line.path}: {line.text.strip()[:100]}"
     yield from _rest(len(telling))
+    if plain := len(preview.lines) - len(telling):
+        yield None, f"         with {many(plain, 'heading or reference', 'headings and references')} to them"
     if preview.undecided:
-        stay = f"{len(preview.undecided):,} lines rest on it among other sessions"
-        yield None, f"{stay}; they stay for the next consolidation:"
+        rest = "line rests" if len(preview.undecided) == 1 else "lines rest"
+        stay = f"{len(preview.undecided):,} {rest} on it among other sessions"
+        yield None, f"{stay}; what becomes of it, the next consolidation decides:"
         for line in preview.undecided[:_SHOWN]:
             yield "yellow", f"stays    {line.path}: {line.text.strip()[:100]}"
         yield from _rest(len(preview.undecided))

@@ -11,6 +11,7 @@ from stillroom.insight.doctor.finding import Found, found, ok
 from stillroom.models import check_model
 from stillroom.pausing import paused_since
 from stillroom.recall.projects.switched_off import FILE, load_switched_off
+from stillroom.wording import many
 
 
 def unusable(home: Path, error: ConfigError) -> Found:
@@ -66,7 +67,7 @@ def _sources(settings: Settings, environ: Mapping[str, str], path: str) -> Itera
             what = f"`{source.root}`, where sessions of `{source.format}` should be, is not there"
             yield found("sources", "warning", what, where=path, remedy="mend `root` under `[[sources]]`")
     if there:
-        yield ok("sources", f"{there:,} places with sessions of agents are there")
+        yield ok("sources", f"{many(there, 'place')} with sessions of agents {'is' if there == 1 else 'are'} there")
     else:
         what = "no agent that Stillroom knows keeps sessions on this machine"
         yield found("sources", "note", what, remedy="name a place under `[[sources]]`, or `stillroom ingest FILE`")
