@@ -41,7 +41,8 @@ demo: $(READY)  ## distil the sessions that ship with the project into a throw-a
 test: $(READY)  ## the unit tests, under a minute
 	@# Asserts as they are: to rewrite thousands of them so that they tell what they saw takes a sixth of the time on a
 	@# fresh checkout. What fails runs once more, and tells.
-	@$(BIN)/python -m pytest -n 2 --dist worksteal --assert plain || { $(BIN)/python -m pytest --last-failed; exit 1; }
+	@$(BIN)/python -m pytest -n 2 --dist worksteal --assert plain || \
+	{ $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
 
 slow: $(READY)  ## the tests that take longer: kill at every step, many processes, large files
 	@# In two halves at once: the names of some of these tests hold pids, which `-n` can't divide.

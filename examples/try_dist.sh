@@ -14,7 +14,7 @@ for package in dist/*.whl dist/*.tar.gz; do
         cd "$work"
         HOME="$work" ./env/bin/stillroom --version
         HOME="$work" ./env/bin/stillroom init --dry-run --agent codex | grep -q "$work/env/bin/stillroom-hook codex"
-        CODEX_HOME="$here/examples/codex-home" ./env/bin/stillroom run \
+        HOME="$work" CODEX_HOME="$here/examples/codex-home" ./env/bin/stillroom run \
             --home "$work/home" --backfill --now 2026-11-30T09:00:00Z --json >/dev/null
         test -s home/memories/MEMORY.md
         ./env/bin/python -c "import stillroom, pathlib; assert (pathlib.Path(stillroom.__file__).parent / 'py.typed').exists()"
