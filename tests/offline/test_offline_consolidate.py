@@ -95,6 +95,14 @@ def test_the_same_wish_stands_once_with_every_task(tmp_path: Path) -> None:
     assert line.endswith("[Task 1][Task 2]")
 
 
+def test_what_a_fork_repeats_of_its_origin_counts_once(tmp_path: Path) -> None:
+    origin, other = output(1, name="find the leak"), output(3)
+    told = output(2, name="find the leak")
+    fork = msgspec.structs.replace(told, raw_memory=told.raw_memory.replace("2 times", "3 times"))
+    handbook, _ = run(tmp_path / "m", [origin, fork, other])
+    assert "`make test` works here (passed, 5 times, " in handbook
+
+
 def test_a_newer_wish_supersedes_an_older_one_and_says_so(tmp_path: Path) -> None:
     old = output(1, wishes=["line length is always 80 characters"])
     new = output(2, wishes=["from now on line length is 100 characters, no longer 80"])

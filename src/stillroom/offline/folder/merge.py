@@ -135,22 +135,29 @@ def _ends(later: Line, earlier: Line) -> bool:
 
 
 def _commands(lines: Sequence[Line]) -> list[Line]:
-    """What the references say of commands that passed, as knowledge: each command once."""
+    """What the references say of commands that passed, as knowledge: each command once.
+
+    Of one task the runs count once, whoever tells them: a fork whose origin is gone tells those of its origin too.
+    """
     found: dict[str, Line] = {}
-    runs: dict[str, int] = {}
+    runs: dict[str, dict[int, int]] = {}
     for line in lines:
         match = _COMMAND.match(line.text) if line.kind == "reference" else None
         if not match:
             continue
         command = match[1]
-        runs[command] = runs.get(command, 0) + int(match[2] or 1)
+        of_task = runs.setdefault(command, {})
+        of_task.update((number, max(int(match[2] or 1), of_task.get(number, 0))) for number in line.tasks)
         if command in found:
             found[command].tasks.extend(n for n in line.tasks if n not in found[command].tasks)
         else:
             found[command] = Line("knowledge", command, conflict.claim(command), line.day, list(line.tasks))
-    ranked = sorted(found, key=lambda command: (-len(found[command].tasks), -runs[command]))[:_MAX_COMMANDS]
+    ranked = sorted(found, key=lambda command: (-len(found[command].tasks), -sum(runs[command].values())))[
+        :_MAX_COMMANDS
+    ]
     for command in ranked:
-        times = f", {runs[command]} times" if runs[command] > 1 else ""
+        count = sum(runs[command].values())
+        times = f", {count} times" if count > 1 else ""
         found[command].text = f"{command} works here (passed{times}, last on {found[command].day})"
     return [found[command] for command in ranked]
 
