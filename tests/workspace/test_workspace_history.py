@@ -237,7 +237,7 @@ def test_an_oversized_diff_keeps_its_status_and_closes_its_fence(root: Path, his
     for number in range(50):
         (root / f"file{number:02}").write_text("line\n" * 100, encoding="utf-8")
     changes = history.changes(root)
-    text = write_workspace_diff(root, changes, history, max_bytes=1000).read_text(encoding="utf-8")
+    text = write_workspace_diff(root, changes, history.diff(root, max_bytes=1000)).read_text(encoding="utf-8")
     head, _, rest = text.partition("## Diff\n\n```diff\n")
     assert head == (
         "# Memory Workspace Diff\n\n"
@@ -249,7 +249,7 @@ def test_an_oversized_diff_keeps_its_status_and_closes_its_fence(root: Path, his
 
 
 def test_a_clean_diff_file_says_none_and_is_no_change_itself(root: Path, history: History) -> None:
-    path = write_workspace_diff(root, [], history, max_bytes=BIG)
+    path = write_workspace_diff(root, [], "")
     assert path.name == "phase2_workspace_diff.md"
     assert path.read_text(encoding="utf-8").endswith("\n\n## Status\n- none\n")
     assert history.changes(root) == []
@@ -263,7 +263,7 @@ def test_a_link_in_place_of_the_diff_file_is_replaced_not_followed(
     target = tmp_path / "precious"
     target.write_text("mine", encoding="utf-8")
     (root / "phase2_workspace_diff.md").symlink_to(target)
-    write_workspace_diff(root, [], history, max_bytes=BIG)
+    write_workspace_diff(root, [], "")
     assert target.read_text(encoding="utf-8") == "mine"
 
 

@@ -239,7 +239,7 @@ def test_an_edit_before_the_run_is_seen_and_built_upon(house: House) -> None:
     house.put("MEMORY.md", "# Old, edited\n")
     with house.open() as staging:
         assert staging.seal() == [Change("M", "MEMORY.md")]
-        assert "+# Old, edited\n" in staging.diff(staging.path, max_bytes=BIG)
+        assert "+# Old, edited\n" in staging.diff(max_bytes=BIG)
         agent_works(staging)
         assert staging.publish("Consolidate", now=NOW + 1).kept_for_user == ()
     assert contents(house.root)["MEMORY.md"] == ("# New\n", False)

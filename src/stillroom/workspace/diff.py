@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from stillroom.workspace.history import Change
 from stillroom.workspace.tree import DIFF_FILE, TEMPORARY_PREFIX, drop, naming, opened, shown, write_new
@@ -17,15 +16,8 @@ _HEAD = (
 )
 
 
-class Differ(Protocol):
-    """Who knows the diff of a folder: the history, or a staging folder that recorded itself."""
-
-    def diff(self, folder: Path, *, max_bytes: int) -> str: ...
-
-
-def write_workspace_diff(folder: Path, changes: Sequence[Change], history: Differ, *, max_bytes: int) -> Path:
-    """Write the diff file into the folder. The status list is never cut, the diff is."""
-    diff = history.diff(folder, max_bytes=max_bytes) if changes else ""
+def write_workspace_diff(folder: Path, changes: Sequence[Change], diff: str) -> Path:
+    """Write the diff file into the folder. The status list is never cut, the diff was."""
     temporary = f"{TEMPORARY_PREFIX}diff"
     with opened(folder) as root, naming(str(folder / DIFF_FILE), "written"):
         drop(root, temporary)

@@ -102,16 +102,15 @@ class Staging(msgspec.Struct):
         self.checkpoint("sealed")
         return self.changes
 
-    def diff(self, folder: Path, *, max_bytes: int) -> str:
+    def diff(self, *, max_bytes: int) -> str:
         """The unified diff of `changes`."""
-        assert folder == self.path
         return self.history.diff_of(
             self.changes, self._baseline, self.seen, lambda path: self._contents[path], max_bytes=max_bytes
         )
 
     def write_diff(self, *, max_bytes: int) -> Path:
         """Write the diff file for the agent to read."""
-        return write_workspace_diff(self.path, self.changes, self, max_bytes=max_bytes)
+        return write_workspace_diff(self.path, self.changes, self.diff(max_bytes=max_bytes))
 
     def before(self) -> Before:
         """What the validator has to know about the time before the agent."""
