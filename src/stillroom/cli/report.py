@@ -187,7 +187,7 @@ def _is_left(left: ThreadsLeft) -> bool:
 def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | None, str]]:
     match report:
         case Skipped(status="skipped_no_input"):
-            yield None, "consolidated  nothing: there is no memory yet"
+            yield None, "consolidated  nothing: no session gives the memory anything now (`stillroom status` says more)"
         case Skipped(status="skipped_cooldown", until=until):
             yield None, f"consolidated  not now: the last time is too recent, again after {_time(until)}"
         case Skipped(status="skipped_running"):

@@ -172,7 +172,8 @@ def _memory(status: Status) -> Iterator[Line]:
     if not folder.exists:
         yield "yellow", f"memory        none yet in {folder.path}"
     else:
-        sizes = f"MEMORY.md {size(folder.handbook_bytes)}, memory_summary.md {size(folder.summary_bytes)}"
+        known = (("MEMORY.md", folder.handbook_bytes), ("memory_summary.md", folder.summary_bytes))
+        sizes = ", ".join(f"{name} {size(count)}" for name, count in known if count) or "nothing to tell a session"
         yield None, f"memory        {folder.path}: {many(folder.files, 'file')}, {size(folder.bytes)} ({sizes})"
     if worth.outputs:
         lately = (
