@@ -179,6 +179,16 @@ def test_a_forgotten_thread_does_not_come_back_with_the_next_scan(store: Store) 
     assert store.outputs.latest() == []
 
 
+def test_a_copy_of_a_forgotten_thread_and_its_sub_agents_are_refused(store: Store) -> None:
+    gone = thread("a", preview="what was asked first")
+    save(store, gone)
+    forget(store, gone)
+    copy = msgspec.structs.replace(gone, thread_id="copy", rollout_path="/sessions/copy.jsonl")
+    child = msgspec.structs.replace(thread("child"), parent_thread_id="a")
+    assert store.threads.save([(copy, STAMP), (child, STAMP), (thread("other"), STAMP)]) == 2
+    assert [t.thread_id for t in store.threads.newest()] == ["other"]
+
+
 def test_pollution_asks_for_forgetting_each_time_for_a_selected_thread(store: Store, clock: FixedClock) -> None:
     """55"""
     extract(store, "a")

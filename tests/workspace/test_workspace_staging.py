@@ -235,6 +235,17 @@ def test_a_saved_edit_between_the_look_and_the_replacement_is_kept(house: House)
     assert contents(house.root)["skills/new/SKILL.md"] == ("mine\n", False)
 
 
+def test_a_link_that_a_person_makes_meanwhile_is_kept(house: House) -> None:
+    link = house.root / "skills" / "new" / "SKILL.md"
+    with house.open() as staging:
+        agent_works(staging)
+        link.parent.mkdir(parents=True)
+        link.symlink_to(house.root / "notes.txt")
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert "skills/new/SKILL.md" in report.kept_for_user
+    assert link.is_symlink()
+
+
 def test_an_edit_before_the_run_is_seen_and_built_upon(house: House) -> None:
     house.put("MEMORY.md", "# Old, edited\n")
     with house.open() as staging:
