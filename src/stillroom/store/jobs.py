@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from stillroom.clock import Clock
 from stillroom.config import StageOne, StageTwo
+from stillroom.store import leases
 from stillroom.store.database import Database
 from stillroom.store.leases import CONSOLIDATION, STAGE1, cut_reason, to_job
 from stillroom.store.records import Job
@@ -42,18 +43,16 @@ class Jobs:
         """Take a job from an owner who is known to be gone: it costs the retry that taking it over would cost, and it
         may be claimed at once. False: somebody else has it by now."""
         with self._database.write() as db:
-            ended = execute(
+            return leases.fail(
                 db,
-                "fail_job",
-                kind=held.kind,
-                job_key=to_sql(held.job_key),
+                held.kind,
+                to_sql(held.job_key),
                 token=held.job.ownership_token,
                 reason=cut_reason(reason, self._max_reason_chars),
-                retry_at=None,
+                retry_delay_seconds=None,
                 or_unowned=held.job.ownership_token is None,
                 now=self._clock.now(),
             )
-        return ended.rowcount == 1
 
     def retry_failed(self) -> int:
         """What failed may be tried again at once, with all its retries. Returns how many jobs that are."""

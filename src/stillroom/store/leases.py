@@ -64,13 +64,13 @@ def fail(
     kind: str,
     job_key: str | bytes,
     *,
-    token: str,
+    token: str | None,
     reason: str,
-    retry_delay_seconds: int,
+    retry_delay_seconds: int | None,
     now: int,
     or_unowned: bool = False,
 ) -> bool:
-    """Give the job up: one retry less, and none before the delay is over. False: it is not ours."""
+    """Give the job up: one retry less, and none before the delay is over, if there is one. False: it is not ours."""
     cursor = execute(
         db,
         "fail_job",
@@ -78,7 +78,7 @@ def fail(
         job_key=job_key,
         token=token,
         reason=reason,
-        retry_at=now + max(retry_delay_seconds, 0),
+        retry_at=None if retry_delay_seconds is None else now + max(retry_delay_seconds, 0),
         or_unowned=or_unowned,
         now=now,
     )
