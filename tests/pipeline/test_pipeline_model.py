@@ -153,7 +153,7 @@ async def test_an_agent_that_can_not_be_started_is_told_apart_from_one_that_fail
         assert server.count == 0
     assert isinstance(report, Failed)
     assert report.status == "failed_spawn_agent"
-    assert "A_KEY_THAT_WENT_AWAY_MEANWHILE" in report.reason
+    assert "A_KEY_THAT_WENT_AWAY_MEANWHILE" in report.reason and "(hint: " in report.reason
     assert (settings.root / "MEMORY.md").read_text(encoding="utf-8") == "# Mine\n"
 
 

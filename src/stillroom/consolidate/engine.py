@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.errors import ConfigError
+from stillroom.errors import ConfigError, StillroomError
 from stillroom.models import Allowance, RateLimitSink, open_agent_model
 from stillroom.rollouts.redact import redact
 from stillroom.spending import Usage
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Check = Callable[[Path], Sequence[str]]
 
 
-class ConsolidatorStopped(Exception):
+class ConsolidatorStopped(StillroomError):
     """The agent did not come to an end of its own; the message says what ended it."""
 
 
@@ -47,7 +47,7 @@ class Consolidator(Protocol):
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
         """`check` says what is still wrong with the folder, for who can mend it.
 
-        Raises `ConsolidatorStopped`, or any `StillroomError`; the folder is then thrown away.
+        Raises `StillroomError`; the folder is then thrown away.
         """
         ...
 
@@ -114,7 +114,7 @@ class AgentConsolidator:
                 allowance=self._allowance,
             )
         except ConfigError as error:  # it could be opened when the pass began
-            raise ConsolidatorNotStarted(str(error)) from error
+            raise ConsolidatorNotStarted(str(error), hint=error.hint) from error
         try:
             async with model:  # its connections end with the run
                 report = await run_agent(

@@ -13,7 +13,6 @@ from stillroom.config import Settings
 from stillroom.consolidate.engine import (
     Consolidator,
     ConsolidatorNotStarted,
-    ConsolidatorStopped,
     open_consolidator,
 )
 from stillroom.consolidate.judge import Judge
@@ -104,8 +103,8 @@ class Job:
         try:
             yield
         except ConsolidatorNotStarted as error:
-            raise StepFailed("failed_spawn_agent", str(error)) from error
-        except (StillroomError, ConsolidatorStopped, OSError) as error:
+            raise StepFailed("failed_spawn_agent", told(error)) from error
+        except (StillroomError, OSError) as error:
             raise StepFailed(status, told(error)) from error
 
     def prepare(self, *, adopt: bool) -> list[str]:
