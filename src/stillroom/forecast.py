@@ -209,7 +209,7 @@ def _consolidation(
 def _waits(settings: Settings, store: Store, question: Question) -> bool:
     """Whether a hook's pass would consolidate nothing yet: the last time was less than six hours ago."""
     job = store.consolidation.job()
-    if job is None or job.finished_at is None or job.last_error is not None or question.backfill or question.upgrade:
+    if job is None or job.finished_at is None or job.last_error is not None or question.is_unbounded:
         return False
     return job.finished_at <= question.now < job.finished_at + settings.stage_two.success_cooldown_seconds
 

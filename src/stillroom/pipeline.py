@@ -61,7 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     backfill: bool = False
     #: Extract again what the offline engine extracted, all of it at once and however old, and consolidate at once.
     upgrade: bool = False
-    #: Try again at once what failed, however often it did.
+    #: Try again at once what failed, however often it did and however old it is, all of it; nothing else is extracted.
     retry: bool = False
     #: Take over a memory folder that holds another program's memories; what is in it is kept in the history first.
     adopt: bool = False
@@ -265,6 +265,7 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
             cwd=options.cwd,
             backfill=options.backfill,
             upgrade=options.upgrade,
+            retry=options.retry,
             max_threads=options.max_threads,
         )
         listen = _from_thread(self.on_progress)
@@ -297,6 +298,7 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
             current_thread_id=self.trigger.thread_id,
             backfill=options.backfill,
             upgrade=options.upgrade,
+            retry=options.retry,
             max_threads=options.max_threads,
             cwd=options.cwd,
             allowance=allowance,
@@ -305,8 +307,9 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _consolidate(self, allowance: Allowance) -> Phase2Report:
         options = self.options
+        is_asked_for = options.backfill or options.upgrade or options.retry
         return await run_phase2(
-            _without_pause(self.settings) if options.backfill or options.upgrade else self.settings,
+            _without_pause(self.settings) if is_asked_for else self.settings,
             self.store,
             self.clock,
             worker_id=self.worker_id,

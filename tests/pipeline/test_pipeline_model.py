@@ -18,7 +18,7 @@ from stillroom.pipeline import Options, PipelineReport, run_pipeline
 from stillroom.sandbox import probe
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim
-from stillroom.testing import SAMPLE_MEMORY, CallTool, LoopbackModel, RecordedRequest, Reply, Say
+from stillroom.testing import SAMPLE_MEMORY, CallTool, LoopbackModel, RecordedRequest, Reply, Say, Status
 from stillroom.undoing.undo import plan_undo, undo
 from stillroom.undoing.versions import open_history
 
@@ -337,6 +337,26 @@ async def test_a_short_quota_sends_nothing(tmp_path: Path, codex_home: Path, clo
     assert not report.guard.allowed
     assert report.extract is None
     assert not report.failed
+
+
+@pytest.mark.anyio
+async def test_a_retry_takes_all_that_failed_however_old_it_is_and_nothing_else(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    replies = iter([Status(status=400), Status(status=400), *[Say(SAMPLE_MEMORY)] * 9])
+    with LoopbackModel(lambda request: next(replies)) as server:
+        settings = settings_for(tmp_path, server)
+        settings = msgspec.structs.replace(
+            settings, memories=msgspec.structs.replace(settings.memories, consolidation_model="offline")
+        )
+        first = await run_pipeline(settings, options=Options(backfill=True, max_threads=3), clock=clock)
+        clock.advance(seconds=12 * 24 * HOUR)  # too old for a pass that nobody asks for
+        again = await run_pipeline(settings, options=Options(retry=True), clock=clock)
+    assert first.extract is not None and again.extract is not None
+    assert (first.extract.failed, first.extract.with_output) == (2, 1)
+    assert (again.retried, again.extract.claimed, again.extract.with_output) == (2, 2, 2)
+    assert again.extract.left is not None and again.extract.left.too_old == 3
+    assert isinstance(again.consolidate, Consolidated)  # without the pause of six hours
 
 
 @needs_shell

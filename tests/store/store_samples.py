@@ -47,7 +47,13 @@ def save(store: Store, *threads: Thread) -> None:
 
 
 def claim(
-    store: Store, *, max_claims: int = 8, current: str | None = None, backfill: bool = False, upgrade: bool = False
+    store: Store,
+    *,
+    max_claims: int = 8,
+    current: str | None = None,
+    backfill: bool = False,
+    upgrade: bool = False,
+    retry: bool = False,
 ) -> list[Stage1Claim]:
     return store.extraction.claim(
         worker_id="worker",
@@ -57,6 +63,7 @@ def claim(
         max_claims=max_claims,
         backfill=backfill,
         upgrade=upgrade,
+        retry=retry,
     )
 
 

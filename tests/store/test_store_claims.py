@@ -130,6 +130,21 @@ def test_an_upgrade_takes_what_is_to_be_done_again_at_any_age_and_of_the_rest_wh
     assert claimed_ids(store, upgrade=True) == ["young", "old"]
 
 
+def test_a_retry_takes_what_failed_at_any_age_and_nothing_else(store: Store) -> None:
+    old = NOW - 400 * DAY
+    extract(store, "done-by-rules", at=old)
+    save(store, thread("failed", updated_at=old + 2), thread("stopped", updated_at=old + 1))
+    failed, stopped = claim(store, backfill=True)
+    assert store.extraction.fail(failed, reason="no key", retry_delay_seconds=HOUR)
+    assert store.extraction.release(stopped)
+    assert store.extraction.reopen_offline() == 1
+    save(store, thread("young"))
+    assert claim(store, retry=True) == []  # nobody said yet that what failed is to be tried again
+    assert store.jobs.retry_failed() == 1
+    assert claimed_ids(store, retry=True) == ["failed"]
+    assert claimed_ids(store) == ["young"]  # beside it, as ever
+
+
 def test_the_scan_limit_counts_threads_before_their_jobs_are_looked_at(store: Store) -> None:
     """43: and a backfill has no such edge, or extracted threads would hide the older ones for good."""
     for i in range(4):

@@ -88,6 +88,8 @@ def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
             store.threads.set_memory_mode(known.thread_id, luck.choice(modes))
     if luck.random() < 0.2:
         store.extraction.reopen_offline()
+    if luck.random() < 0.5:
+        store.jobs.retry_failed()
     if luck.random() < 0.2:
         store.folders.switch_off(["/repo/deep", "/repository"])
     if luck.random() < 0.2:
@@ -102,11 +104,12 @@ def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
     seed=st.integers(0, 2**32),
     backfill=st.booleans(),
     upgrade=st.booleans(),
+    retry=st.booleans(),
     cap=st.integers(1, 4),
     limit=st.integers(0, 6),
 )
 def test_the_rules_say_of_every_thread_what_the_claim_does(
-    seed: int, backfill: bool, upgrade: bool, cap: int, limit: int
+    seed: int, backfill: bool, upgrade: bool, retry: bool, cap: int, limit: int
 ) -> None:
     clock, luck = FixedClock(NOW * 1000), random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "s", clock=clock) as store:
@@ -116,15 +119,16 @@ def test_the_rules_say_of_every_thread_what_the_claim_does(
         current, cwd = luck.choice([None, "t0"]), luck.choice([None, "/repo", "/repo/", "/"])
         asked = {"current_thread_id": current, "memories": memories, "cwd": cwd}
         asked |= {"backfill": backfill, "upgrade": upgrade}
-        told = store.standings.of_all(question(clock, stage=stage, **asked))
         everything = store.standings.of_all(question(clock, **asked))
+        left = store.extraction.count_left(**asked)
+        asked |= {"retry": retry}
+        told = store.standings.of_all(question(clock, stage=stage, **asked))
         explained = [
             store.standings.explain(each.thread.thread_id, question(clock, stage=stage, **asked)) for each in told
         ]
-        left = store.extraction.count_left(**asked)
         survey = store.standings.survey(question(clock, stage=stage, **asked))
         claims = store.extraction.claim(
-            worker_id="w", stage=stage, max_claims=100 if backfill or upgrade else cap, **asked
+            worker_id="w", stage=stage, max_claims=100 if backfill or upgrade or retry else cap, **asked
         )
     assert Counter((each.state, each.decided and each.decided.rule) for each in told) == {
         (each.state, each.rule): each.threads for each in survey.counts

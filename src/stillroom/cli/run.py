@@ -70,7 +70,7 @@ def run_command(
         Extract again what the offline engine extracted, now that a model is configured: all of it, however old, and
         without the pause.
     retry
-        Try again at once what failed, also what failed too often.
+        Try again at once what failed: all of it, however often it did and however old it is, and nothing else.
     adopt
         Take over a memory folder that Codex, or another program, wrote memories into. What is in it is committed to
         `history.git` first; then the files that rest on sessions unknown to Stillroom go. Without it such a folder is

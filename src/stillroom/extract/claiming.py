@@ -20,19 +20,19 @@ async def claim_rounds(
     current_thread_id: str | None,
     backfill: bool,
     upgrade: bool,
+    retry: bool,
     max_threads: int | None,
     cwd: str | None,
 ) -> AsyncIterator[list[Stage1Claim]]:
-    """Yield rounds of claims, none empty. One round; with `backfill` as many as it takes, of any age, and with
-    `upgrade` as many, those that were reopened of any age.
+    """Yield rounds of claims, none empty. One round; with `backfill` as many as it takes, of any age; with `upgrade` as
+    many, those that were reopened of any age; with `retry` as many of those that failed, of any age, and no others.
 
     `max_threads` takes the place of `max_rollouts_per_startup`. A round is only claimed when the last one is done, so
     that no lease waits for hours.
     """
     memories, stage = settings.memories, settings.stage_one
-    left = (
-        max_threads if max_threads is not None else None if backfill or upgrade else memories.max_rollouts_per_startup
-    )
+    is_asked_for = backfill or upgrade or retry
+    left = max_threads if max_threads is not None else None if is_asked_for else memories.max_rollouts_per_startup
     seen: set[str] = set()
 
     def release(claims: Iterable[Stage1Claim]) -> None:
@@ -50,6 +50,7 @@ async def claim_rounds(
             max_claims=size,
             backfill=backfill,
             upgrade=upgrade,
+            retry=retry,
             cwd=cwd,
         )
         claims = await take(claim_round, give_back=release)

@@ -36,6 +36,7 @@ async def run_phase1(
     current_thread_id: str | None = None,
     backfill: bool = False,
     upgrade: bool = False,
+    retry: bool = False,
     max_threads: int | None = None,
     cwd: str | None = None,
     engine: Engine | None = None,
@@ -58,6 +59,7 @@ async def run_phase1(
             current_thread_id=current_thread_id,
             backfill=backfill,
             upgrade=upgrade,
+            retry=retry,
             max_threads=max_threads,
             cwd=cwd,
         ):

@@ -1,8 +1,8 @@
 """Which threads may be claimed for phase 1, and which of them a worker gets (spec §4.4-4.6).
 
 Where this differs from Codex: taking over a job whose owner went silent costs it a retry, so that a rollout which kills
-its worker is not run for ever; a backfill has neither age nor scan limit; threads can be reopened for another engine,
-and an upgrade takes these however old they are.
+its worker is not run for ever; a backfill has neither age nor scan limit; threads can be reopened, and an upgrade
+takes these however old they are; a retry takes those that failed, and no others.
 
 All functions run inside a transaction of the caller.
 """
@@ -35,6 +35,8 @@ from stillroom.store.texts import from_sql, to_sql
 _HOUR_MS = 3600 * 1000
 #: Before every thread: a backfill has no age limit.
 _EVER_MS = -(2**62)
+#: After every thread.
+_NEVER_MS = 2**62
 
 
 class Candidate(NamedTuple):
@@ -59,6 +61,7 @@ def scan(
     stage: StageOne,
     backfill: bool,
     upgrade: bool,
+    retry: bool,
     cwd: str | None,
     limit: int,
     seen: Set[str],
@@ -67,9 +70,10 @@ def scan(
     """The newest threads that are eligible, quiet for long enough, and behind. Those in `seen` are passed over."""
     if stage.thread_scan_limit <= 0:
         return []
-    span = _span(current_thread_id, memories, backfill=backfill, upgrade=upgrade, cwd=cwd, now_ms=now_ms)
+    span = _span(current_thread_id, memories, backfill=backfill, upgrade=upgrade, retry=retry, cwd=cwd, now_ms=now_ms)
+    only_failed = retry and not (backfill or upgrade)
     # Who asks for all gets no edge: thousands of extracted threads must not hide the older ones behind them.
-    has_edge = not (backfill or upgrade)
+    has_edge = not (backfill or upgrade or retry)
     edge = execute(db, "find_scan_edge", **span, scan_limit=stage.thread_scan_limit).fetchone() if has_edge else None
     edge_ms, edge_thread_id = edge or (span["oldest_ms"], "")
     rows = execute(db, "scan_threads", **{**span, "oldest_ms": edge_ms, "edge_thread_id": edge_thread_id})
@@ -77,6 +81,8 @@ def scan(
         Candidate(from_sql(row["thread_id"]), row["updated_at"])
         for row in rows
         if row["status"] is None or _refusal(leases.to_job(row), row["updated_at"], now=now_ms // 1000) is None
+        # What was reopened for another reason is not what was asked for.
+        if not (only_failed and row["status"] == "done")
     )
     return list(islice((candidate for candidate in behind if candidate.thread_id not in seen), limit))
 
@@ -92,7 +98,7 @@ def count_left(
     now_ms: int,
 ) -> ThreadsLeft:
     """Why a scan with the same arguments leaves the threads that it leaves."""
-    span = _span(current_thread_id, memories, backfill=backfill, upgrade=upgrade, cwd=cwd, now_ms=now_ms)
+    span = _span(current_thread_id, memories, backfill=backfill, upgrade=upgrade, retry=False, cwd=cwd, now_ms=now_ms)
     rows = execute(db, "count_left", **span, now=now_ms // 1000)
     return ThreadsLeft(**{row["reason"]: row["threads"] for row in rows if row["reason"] is not None})
 
@@ -103,13 +109,14 @@ def _span(
     *,
     backfill: bool,
     upgrade: bool,
+    retry: bool,
     cwd: str | None,
     now_ms: int,
 ) -> dict[str, object]:
     young_ms = now_ms - max(memories.max_rollout_age_days, 0) * DAY_SECONDS * 1000
     return {
-        "oldest_ms": _EVER_MS if backfill or upgrade else young_ms,
-        "oldest_new_ms": _EVER_MS if backfill else young_ms,
+        "oldest_ms": _EVER_MS if backfill or upgrade or retry else young_ms,
+        "oldest_new_ms": _EVER_MS if backfill else _NEVER_MS if retry and not upgrade else young_ms,
         "newest_ms": now_ms - max(memories.min_rollout_idle_hours, 0) * _HOUR_MS,
         "current_thread_id": current_thread_id and to_sql(current_thread_id),
         "cwd": cwd and to_sql(cwd.rstrip("/")),

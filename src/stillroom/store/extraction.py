@@ -48,11 +48,13 @@ class Extraction:
         max_claims: int,
         backfill: bool = False,
         upgrade: bool = False,
+        retry: bool = False,
         cwd: str | None = None,
     ) -> list[Stage1Claim]:
         """Claim the newest threads that need extraction, at most `max_claims`, which is also the cap of fresh leases
-        of all workers together. With `backfill` a thread may be of any age, with `upgrade` one that was reopened; with
-        `cwd` it ran there or below."""
+        of all workers together. With `backfill` a thread may be of any age, with `upgrade` one that was reopened;
+        `retry` alone takes only those that `Jobs.retry_failed` reopened, of any age; with `cwd` it ran there or
+        below."""
         claimed: list[Stage1Claim] = []
         seen: set[str] = set()
         while len(claimed) < max_claims:
@@ -64,6 +66,7 @@ class Extraction:
                     stage=stage,
                     backfill=backfill,
                     upgrade=upgrade,
+                    retry=retry,
                     cwd=cwd,
                     limit=max_claims - len(claimed),
                     seen=seen,
@@ -96,7 +99,7 @@ class Extraction:
         upgrade: bool = False,
         cwd: str | None = None,
     ) -> ThreadsLeft:
-        """Why threads are left that `claim`, asked the same, does not claim."""
+        """Why threads are left that `claim`, asked the same, does not claim; what a retry passes over is no reason."""
         with self._database.read() as db:
             return claims.count_left(
                 db,

@@ -899,8 +899,10 @@ WHERE kind = 'memory_stage1' AND engine = :engine AND status <> 'running'
     AND job_key NOT IN (SELECT thread_id FROM stage1_outputs WHERE held = 'out');
 
 -- retry_failed_jobs --
--- What failed may be tried again at once, with all its retries: of one phase. So may what a killed process held.
+-- What failed may be tried again at once, with all its retries: of one phase. So may what a killed process held. A
+-- thread is reopened, so that a retry knows it however old it is.
 UPDATE jobs SET
+    reopened = (kind = 'memory_stage1'),
     retry_at = NULL,
     retry_remaining = max(retry_remaining, :retries)
 WHERE kind = :kind AND (status = 'error' OR status = 'running' AND lease_until <= :now);

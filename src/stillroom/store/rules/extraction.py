@@ -160,7 +160,8 @@ def _tell_idle(facts: Facts, question: Question) -> tuple[Values, int | None]:
 
 
 def _age(facts: Facts, question: Question) -> Verdict:
-    reopened = question.upgrade and facts.job is not None and facts.job.reopened
+    job = facts.job
+    reopened = job is not None and job.reopened and (question.upgrade or (question.retry and job.status != "done"))
     return "passes" if reopened or facts.updated_at_ms >= oldest_ms(question) else "refuses"
 
 

@@ -46,6 +46,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     backfill: bool = False
     #: Whoever was reopened is taken, however old, as in a backfill.
     upgrade: bool = False
+    #: Whoever failed and was reopened is taken, however old, and nobody else.
+    retry: bool = False
     #: Takes the place of `max_rollouts_per_startup`.
     max_threads: int | None = None
     #: When a person paused all passes, as it was written down; None: they are not.
@@ -56,11 +58,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return self.now_ms // 1000
 
     @property
+    def is_unbounded(self) -> bool:
+        """A person asks for all of something: no cap, scan limit or pause of a hook's pass holds."""
+        return self.backfill or self.upgrade or self.retry
+
+    @property
     def cap(self) -> int | None:
         """Threads that the pass may take; None: all."""
         if self.max_threads is not None:
             return self.max_threads
-        return None if self.backfill or self.upgrade else self.memories.max_rollouts_per_startup
+        return None if self.is_unbounded else self.memories.max_rollouts_per_startup
 
 
 class Output(NamedTuple):
@@ -158,13 +165,15 @@ def newest_ms(question: Question) -> int:
 def oldest_ms(question: Question) -> float:
     """Whoever was last active earlier is too old."""
     days = max(question.memories.max_rollout_age_days, 0)
+    if question.retry and not (question.backfill or question.upgrade):
+        return math.inf  # only what failed
     return -math.inf if question.backfill else question.now_ms - days * DAY_SECONDS * 1000
 
 
 def room_in_scan(question: Question) -> float:
     """So many threads the scan looks at."""
     limit = question.stage.thread_scan_limit
-    return math.inf if (question.backfill or question.upgrade) and limit > 0 else limit
+    return math.inf if question.is_unbounded and limit > 0 else limit
 
 
 def room_in_claim(question: Question, running: int) -> float:
