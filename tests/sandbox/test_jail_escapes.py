@@ -266,8 +266,8 @@ def test_a_fork_bomb_is_bounded(shell_jail: Jail, folder: Path, in_jail: InJail,
     "filler",
     [
         "head -c 200M /dev/zero > big",
-        "for i in $(seq 100); do head -c 1M /dev/zero > f$i; done; sleep 5",
-        "for i in $(seq 100); do head -c 1M /dev/zero > $TMPDIR/f$i; done; sleep 5",
+        "for i in $(seq 1000); do head -c 1M /dev/zero > f$i; done; sleep 5",
+        "for i in $(seq 1000); do head -c 1M /dev/zero > $TMPDIR/f$i; done; sleep 5",
         "i=0; while true; do : > n$i; i=$((i+1)); done",
     ],
 )
@@ -281,7 +281,7 @@ def test_the_disk_can_not_be_filled(
         assert listed.ok
 
     in_jail(shell_jail, folder, scene)
-    assert sum(path.stat().st_size for path in folder.rglob("*")) < 12 * limits.folder_bytes
+    assert sum(path.stat().st_size for path in folder.rglob("*")) < 24 * limits.folder_bytes
 
 
 def test_files_deleted_while_they_are_open_count_too(

@@ -192,6 +192,30 @@ def test_the_folder_can_not_grow_past_its_limit(
     in_jail(any_jail, folder, scene)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "too_much",
+    [
+        "for i in $(seq 20); do head -c 1M /dev/zero > f$i; done; sleep 5",
+        "for i in $(seq 600); do : > f$i; done; sleep 5",
+    ],
+)
+def test_what_is_too_much_can_be_deleted_slowly_but_not_added_to(
+    shell_jail: Jail, folder: Path, in_jail: InJail, too_much: str
+) -> None:
+    async def scene(worker: Worker) -> None:
+        filled = await worker.call("shell", {"command": too_much})
+        assert not filled.ok and "the tools were stopped" in filled.text
+        more = await worker.call("shell", {"command": "head -c 1M /dev/zero > g1; : > g2; sleep 5"})
+        assert not more.ok and "the tools were stopped" in more.text
+        assert (await worker.call("shell", {"command": "sleep 0.1; ls | wc -l"})).ok
+        cleaned = await worker.call("shell", {"command": "sleep 0.1; rm f* g*; sleep 0.1; ls"})
+        assert cleaned.ok and "delete what isn't needed" not in cleaned.text
+        assert "MEMORY.md" in cleaned.text
+
+    in_jail(shell_jail, folder, scene)
+
+
 def test_a_patch_changes_all_its_files_or_none(any_jail: Jail, folder: Path, in_jail: InJail) -> None:
     (folder / "old.md").write_text("alpha\nbeta\n", encoding="utf-8")
 

@@ -29,6 +29,8 @@ FILTER = "{filter}"
 _SHELL = "shell"
 FILE_TOOLS = ("list", "read", "search", "write", "apply_patch")
 _WATCH_SECONDS = 0.05
+#: A folder with too many files is counted on to so many times the limit, to tell whether they become fewer.
+_COUNTED = 2
 _END_SECONDS = 5.0
 
 
@@ -237,22 +239,32 @@ class Worker:
             return _Stopped(f"{use.resident_bytes:,} bytes of memory, more than {limits.memory_bytes:,}")
         if use.written_bytes > limits.written_bytes:
             return _Stopped(f"{use.written_bytes:,} bytes written, more than {limits.written_bytes:,}")
-        return self._too_large(await self._look())
+        return self._too_large(await self._look(), before=self._survey)
 
-    def _too_large(self, found: Survey) -> _Stopped | None:
-        if found.over:
-            return _Stopped(f"the folder holds more than {self._limits.folder_entries:,} files")
-        if found.total_bytes > self._limits.folder_bytes:
-            return _Stopped(f"the folder holds {found.total_bytes:,} bytes, more than {self._limits.folder_bytes:,}")
+    def _too_large(self, found: Survey, *, before: Survey | None = None) -> _Stopped | None:
+        """Why the folder is too large; with `before`, only if it has grown since: who deletes is let do it."""
+        limits = self._limits
+        entries = max(limits.folder_entries, before.entries if before else 0)
+        size = max(limits.folder_bytes, before.total_bytes if before else 0)
+        if found.over or found.entries > entries:
+            return _Stopped(f"the folder holds more than {limits.folder_entries:,} files")
+        if found.total_bytes > size:
+            return _Stopped(f"the folder holds {found.total_bytes:,} bytes, more than {limits.folder_bytes:,}")
         return None
 
     async def _look(self) -> Survey:
         """The folder, with the size of the scratch directory added."""
-        found = await asyncio.to_thread(survey, self._folder, max_entries=self._limits.folder_entries)
+        max_entries = _COUNTED * self._limits.folder_entries
+        found = await asyncio.to_thread(survey, self._folder, max_entries=max_entries)
         if self._launch.scratch is None:
             return found
-        beside = await asyncio.to_thread(survey, self._launch.scratch, max_entries=self._limits.folder_entries)
-        return replace(found, total_bytes=found.total_bytes + beside.total_bytes, over=found.over or beside.over)
+        beside = await asyncio.to_thread(survey, self._launch.scratch, max_entries=max_entries)
+        return replace(
+            found,
+            total_bytes=found.total_bytes + beside.total_bytes,
+            entries=max(found.entries, beside.entries),
+            over=found.over or beside.over,
+        )
 
     async def _stop(self) -> None:
         process, self._process = self._process, None
