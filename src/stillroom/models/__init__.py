@@ -9,7 +9,7 @@ directly (`wire`), because importing an SDK costs more than 50 calls; every othe
 """
 
 from stillroom.models.allowance import Allowance, AllowanceReport
-from stillroom.models.door import check_model, open_agent_model, open_structured
+from stillroom.models.door import check_model, is_watched, open_agent_model, open_structured
 from stillroom.models.rate_limits import RateLimitSink
 from stillroom.models.structured import StructuredModel, StructuredReply, StructuredRequest
 
@@ -21,6 +21,7 @@ __all__ = [
     "StructuredReply",
     "StructuredRequest",
     "check_model",
+    "is_watched",
     "open_agent_model",
     "open_structured",
 ]

@@ -24,6 +24,7 @@ from stillroom.models.pydantic import (
     Opened,
     failure_of,
     malformed,
+    overlong,
     unstored,
     usage_of,
 )
@@ -80,6 +81,8 @@ class RecordingModel(WrapperModel):
                 return malformed(error)
             except exceptions.AgentRunError as error:
                 return failure_of(error, now=self._recorder.clock.now())
+            if too_long := overlong(response, self._stage):
+                return too_long
             responses.append(response)
             return self._answered(response)
 

@@ -95,6 +95,19 @@ def check_model(name: str, settings: Settings, *, environ: Mapping[str, str] = o
         check_pydantic(resolved)
 
 
+def is_watched(name: str, settings: Settings, *, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a reply is cut off where it gets too long, and rate limits are seen. Raises `ConfigError`.
+
+    Not where a provider's SDK brings an HTTP client of its own. Imports that SDK.
+    """
+    resolved = None if name == OFFLINE else resolve(name, settings, environ)
+    if not isinstance(resolved, PydanticName):
+        return True
+    from stillroom.models.pydantic import takes_client
+
+    return takes_client(resolved.provider)
+
+
 def _open_wire(
     endpoint: Endpoint,
     settings: Settings,

@@ -6,17 +6,16 @@ Imported only when such a model is opened: the import costs 1-2 s.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args, get_type_hints
 
 import httpx2
 from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request
-from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ThinkingPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters, create_async_httpx2_client, infer_model
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
@@ -90,15 +89,13 @@ def _listening(stage: StageOne, rate_limits: RateLimitSink, clock: Clock) -> lis
 def check_pydantic(name: PydanticName, client: httpx2.AsyncClient | None = None) -> Model:
     """Build the model, send nothing. Raises `ConfigError` with what is missing.
 
-    It speaks through `client` where its provider takes one; a few bring an SDK with a way of its own.
+    It speaks through `client` where its provider takes one (`takes_client`).
     """
 
     def provider_of(provider: str) -> Provider[Any]:
-        if client is None or provider.startswith("gateway/"):  # a gateway is no class of its own
+        if client is None or not takes_client(provider):
             return infer_provider(provider)
-        kind = infer_provider_class(provider)
-        takes_one = "http_client" in inspect.signature(kind).parameters
-        return kind(http_client=client) if takes_one else kind()  # type: ignore[call-arg]  # the base class takes none
+        return infer_provider_class(provider)(http_client=client)  # type: ignore[call-arg]  # the base class takes none
 
     try:
         infer_provider_class(name.provider)
@@ -117,6 +114,21 @@ def check_pydantic(name: PydanticName, client: httpx2.AsyncClient | None = None)
         raise ConfigError(f"`{name.name}` can't be used: {error}", hint="set what it names, or choose `offline`") from (
             error
         )
+
+
+def takes_client(provider: str) -> bool:
+    """Whether a provider speaks through an HTTP client of ours.
+
+    Bedrock, xAI, Groq, Cohere and Hugging Face bring a client of another kind: then a reply is measured when all of
+    it has come, and what the provider says of its rate limits is not seen.
+    """
+    if provider.startswith("gateway/"):  # no class of its own
+        return False
+    try:
+        wanted = get_type_hints(infer_provider_class(provider).__init__).get("http_client")
+    except NameError:  # annotated with a package that is not installed
+        return False
+    return httpx2.AsyncClient in get_args(wanted)
 
 
 def _missing_extra(name: PydanticName) -> ConfigError:
@@ -257,6 +269,8 @@ class PydanticModel:
             return Failed(error=ModelRefused(str(error)))
         except MALFORMED as error:
             return malformed(error)
+        if too_long := overlong(response, self._stage):
+            return too_long
         return _read(response, cost=self._opened.cost(response))
 
 
@@ -288,6 +302,19 @@ def _read(response: ModelResponse, *, cost: float | None) -> Attempt:
     if not text:
         return Failed(error=InvalidReply("the reply holds no text"), usage=usage, cost_usd=cost)
     return Answered(text=text, usage=usage, cost_usd=cost)
+
+
+def overlong(response: ModelResponse, stage: StageOne) -> Failed | None:
+    """A reply that is longer than any may be, through a client that has no limit. Its tokens count."""
+    texts = (
+        part.args_as_json_str() if isinstance(part, ToolCallPart) else part.content
+        for part in response.parts
+        if isinstance(part, ToolCallPart | TextPart | ThinkingPart)
+    )
+    if sum(map(len, texts)) <= stage.max_reply_bytes:
+        return None
+    error = ModelUnavailable(f"the reply is longer than {stage.max_reply_bytes:,} bytes")
+    return Failed(error=error, usage=usage_of(response))
 
 
 def usage_of(response: ModelResponse) -> Usage:

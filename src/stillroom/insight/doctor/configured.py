@@ -8,7 +8,7 @@ from pathlib import Path
 from stillroom.config import OFFLINE, Settings, adjusted, default_sources
 from stillroom.errors import ConfigError, StillroomError
 from stillroom.insight.doctor.finding import Found, found, ok
-from stillroom.models import check_model
+from stillroom.models import check_model, is_watched
 from stillroom.pausing import paused_since
 from stillroom.recall.projects.switched_off import FILE, load_switched_off
 from stillroom.wording import many
@@ -33,6 +33,10 @@ def check_settings(settings: Settings, environ: Mapping[str, str]) -> Iterator[F
         except StillroomError as error:
             wrong = True
             yield found("settings", "error", str(error), where=path, remedy=error.hint)
+        else:
+            if not is_watched(name, settings, environ=environ):
+                what = f"`{name}` speaks through its SDK's own client: its rate limits are not seen, the caps hold"
+                yield found("settings", "note", what)
     if not wrong:
         yield ok("settings", "usable", where=path if Path(path).exists() else None)
     yield from _sources(settings, environ, path)
