@@ -99,6 +99,24 @@ def test_numbers_out_of_range_are_clamped(tmp_path: Path, key: str, given: int, 
     assert getattr(settings.memories, key) == taken
 
 
+def test_the_whole_table_of_a_codex_home_is_accepted_and_its_defaults_are_ours(tmp_path: Path) -> None:
+    table = """[memories]
+disable_on_external_context = false
+generate_memories = true
+use_memories = true
+dedicated_tools = false
+max_raw_memories_for_consolidation = 256
+max_unused_days = 30
+max_rollout_age_days = 10
+max_rollouts_per_startup = 2
+min_rollout_idle_hours = 6
+min_rate_limit_remaining_percent = 25
+version = "v1"
+dual_write = false
+"""
+    assert load_settings(home=write(tmp_path, table)).memories == Memories()
+
+
 def test_the_old_name_of_a_key_is_accepted_and_the_canonical_one_wins(tmp_path: Path) -> None:
     old = "no_memories_if_mcp_or_web_search = true\n"
     assert load_settings(home=write(tmp_path, f"[memories]\n{old}")).memories.disable_on_external_context

@@ -291,6 +291,7 @@ def test_values_out_of_range_models_without_a_key_and_lost_sources_are_told(sett
     text = """
 [memories]
 max_rollouts_per_startup = 1000
+dual_write = true
 extract_model = "openai-responses:gpt-6-luna"
 [[sources]]
 format = "codex"
@@ -302,6 +303,7 @@ root = "/nowhere/at/all"
     assert "max_rollouts_per_startup = 1000` is out of range: 128 counts" in told
     assert "OPENAI_API_KEY" in told
     assert "/nowhere/at/all" in told
+    assert [each.what.split("`")[1] for each in found if each.severity == "note"] == ["memories.dual_write"]
 
 
 def other(settings: Settings, environ: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -40,6 +40,8 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dedicated_tools: bool = False
     #: Codex's key: which of its two formats the folder has. This is the only one that is written here.
     version: MemoryVersion = "v1"
+    #: Codex's key: both formats are written. Here it changes nothing, and `stillroom doctor` says so.
+    dual_write: bool = False
     #: Outputs that a consolidation may rest on.
     max_raw_memories_for_consolidation: int = 256
     #: Days after which an output that nobody used leaves the selection and the database.

@@ -37,6 +37,9 @@ def check_settings(settings: Settings, environ: Mapping[str, str]) -> Iterator[F
             if not is_watched(name, settings, environ=environ):
                 what = f"`{name}` speaks through its SDK's own client: its rate limits are not seen, the caps hold"
                 yield found("settings", "note", what)
+    if settings.memories.dual_write:
+        what = "`memories.dual_write` changes nothing: format v1 is the only one that is written here"
+        yield found("settings", "note", what, where=path)
     if not wrong:
         yield ok("settings", "usable", where=path if Path(path).exists() else None)
     yield from _sources(settings, environ, path)
