@@ -12,6 +12,8 @@ BROKEN := tests/cli/test_bad_input.py tests/cli/test_bad_decisions.py
 TELLING := damaged or redact_killed or (killed_in_the_middle and (undo or forget))
 CLIENTS := tests/interop/test_session_clients.py
 UV     := $(shell command -v uv 2>/dev/null)
+# On a terminal pip tells in one line what it is at: it takes a minute or two.
+TELL   := $(shell [ -t 2 ] && echo yes)
 
 # Compiled modules are kept: many tests start a program, which would compile all of them again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -31,7 +33,14 @@ else
 	@echo "setting up $(VENV) with venv and pip"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip
+ifdef TELL
+	@{ $(BIN)/python -m pip install --editable . --group dev && touch $(VENV)/.installed; } | \
+	while read -r verb name rest; do \
+		case $$verb in Collecting|Downloading|Building|Installing) printf '\r\033[K%.79s' "$$verb $$name";; esac; \
+	done; printf '\r\033[K'; test -e $(VENV)/.installed
+else
 	@$(BIN)/python -m pip install --quiet --editable . --group dev
+endif
 endif
 	@touch $@
 
