@@ -141,7 +141,7 @@ def test_sessions_without_permission_are_told_by_the_command(house: FaultyHouse)
     done = house.command_without_powers()
     assert f"`{house.sessions / SECOND}`" in told(done)
     assert "Permission denied" in done.stderr
-    assert "1 memories (offline)" in done.stderr
+    assert "1 memory (offline)" in done.stderr
     assert done.returncode == 0
 
 

@@ -15,6 +15,7 @@ from stillroom.command_line.command import Option
 from stillroom.config import BUDGET, load_settings
 from stillroom.errors import BudgetError
 from stillroom.store.budgets import SharedBudget, shared_budgets
+from stillroom.wording import many
 
 
 class BudgetReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,12 +93,12 @@ def _lines(budget: BudgetStatus) -> Iterator[str]:
         waiting += [(child, depth + 1) for child in reversed(children.get(thread_id, []))]
         told += 1
     if told < len(threads):
-        yield f"  and {len(threads) - told:,} more threads"
+        yield f"  and {many(len(threads) - told, 'more thread')}"
     for hold in budget.reservations[: BUDGET.threads_told]:
         until = datetime.fromtimestamp(hold.lease_until).astimezone().strftime("%H:%M:%S")
         yield f"  held: {_number(hold.tokens)} for {hold.thread_id} until {until}, process {hold.owner.split('@')[0]}"
     if len(budget.reservations) > BUDGET.threads_told:
-        yield f"  and {len(budget.reservations) - BUDGET.threads_told:,} more reservations"
+        yield f"  and {many(len(budget.reservations) - BUDGET.threads_told, 'more reservation')}"
 
 
 def _of(used: float, limit: float | None) -> str:

@@ -126,5 +126,5 @@ def _worst(worst: Worst) -> str:
     words = worst.amounts.words
     return (
         f"{worst.thread_id}  {worst.agent} in {worst.project}: {worst.state.replace('_', ' ')}{rule}, "
-        f"{words.total - max(words.extracted, words.folder):,} of {words.total:,} words nowhere  {title}"
+        f"{words.total - max(words.extracted, words.folder):,} of {many(words.total, 'word')} nowhere  {title}"
     )

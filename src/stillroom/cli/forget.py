@@ -166,5 +166,7 @@ def _done(done: Forgotten) -> Iterator[Line]:
 def lines_left(left: tuple[Left, ...]) -> Iterator[Line]:
     """Places, never what is in them."""
     for each in left:
-        what = {"name": "in its name", "content": f"{each.count:,} times", "unreadable": "can't be read"}[each.kind]
+        what = {"name": "in its name", "content": f"{many(each.count, 'time')}", "unreadable": "can't be read"}[
+            each.kind
+        ]
         yield "bold red", f"left: {each.place} ({what})"

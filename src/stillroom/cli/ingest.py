@@ -11,6 +11,7 @@ from stillroom.clock import SystemClock
 from stillroom.config import load_settings
 from stillroom.homes import Format
 from stillroom.recording.ingest import Ingested, IngestReport, LeftOut, ingest_file
+from stillroom.wording import many
 
 _TOLD = {"new": "taken in", "updated": "taken in anew", "unchanged": "nothing new"}
 _PREVIEW_CHARS = 60
@@ -68,7 +69,9 @@ def ingest_command(
 
 def _print(report: IngestReport) -> None:
     for thread in report.threads:
-        print_data(plain(f"{thread.thread_id}  {_TOLD[thread.outcome]}: {thread.items:,} records  {_preview(thread)}"))
+        print_data(
+            plain(f"{thread.thread_id}  {_TOLD[thread.outcome]}: {many(thread.items, 'record')}  {_preview(thread)}")
+        )
         for told in _left_out(thread.left_out):
             print_data(plain(f"    {told}"))
         if thread.source not in ("cli", "vscode"):
@@ -90,7 +93,7 @@ def _preview(thread: Ingested) -> str:
 
 def _left_out(left: LeftOut) -> Iterator[str]:
     if left.bad_lines:
-        yield f"left out: {left.bad_lines:,} lines that can't be read"
+        yield f"left out: {many(left.bad_lines, 'line')} that can't be read"
     told = (
         ("left out", left.dropped),
         ("unknown, and left out", left.unknown),
@@ -102,6 +105,6 @@ def _left_out(left: LeftOut) -> Iterator[str]:
             more = f", and {len(kinds) - _KINDS_TOLD:,} kinds more" if len(kinds) > _KINDS_TOLD else ""
             yield f"{what}: " + ", ".join(f"{count:,} × {kind}" for kind, count in kinds[:_KINDS_TOLD]) + more
     if left.images or left.cut_bytes:
-        yield f"cut: {left.images:,} images, and {left.cut_bytes:,} bytes of blobs and huge texts"
+        yield f"cut: {many(left.images, 'image')}, and {many(left.cut_bytes, 'byte')} of blobs and huge texts"
     if left.torn:
         yield "its last line has no end yet: take it in again when the session is over"

@@ -14,6 +14,7 @@ from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated, Failed, HeldForReview, NoChanges, Phase2Report, Skipped
 from stillroom.extract.outcome import Failed as ThreadFailed
 from stillroom.extract.outcome import Phase1Report
+from stillroom.extract.outcome import Skipped as ThreadSkipped
 from stillroom.homes import HOMES
 from stillroom.models import AllowanceReport
 from stillroom.pipeline import PipelineReport
@@ -76,11 +77,11 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
     for link in report.folder.removed_links if report.folder else ():
         yield "yellow", f"folder        removed the link {link.path} -> {link.target}"
     if report.reopened:
-        yield None, f"upgrade       {report.reopened:,} threads are extracted again"
+        yield None, f"upgrade       {many(report.reopened, 'thread is', 'threads are')} extracted again"
     if report.retried:
         yield None, f"retry         {many(report.retried, 'job')} that failed may be tried again"
     if report.pruned:
-        yield None, f"pruned        {report.pruned:,} outputs that nobody used"
+        yield None, f"pruned        {many(report.pruned, 'output')} that nobody used"
     if report.guard and not report.guard.allowed:
         yield "yellow", f"guard         {report.guard.reason}; nothing was sent"
         return
@@ -121,7 +122,7 @@ def _usage(usage: UsageReport) -> Iterator[tuple[str | None, str]]:
     for broken in usage.broken[:_FAILURES_TOLD]:
         yield "yellow", f"              {broken.reason}"
     if usage.left:
-        yield None, f"              {usage.left:,} sessions are searched by the next pass"
+        yield None, f"              {many(usage.left, 'session is', 'sessions are')} searched by the next pass"
 
 
 def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
@@ -131,20 +132,28 @@ def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
     yield (
         None,
         (
-            f"extracted     {report.with_output:,} of {report.claimed:,} threads gave a memory"
+            f"extracted     {report.with_output:,} of {many(report.claimed, 'thread')} gave a memory"
             f", {report.no_output:,} none ({report.engine}, {report.duration_ms / 1000:.1f} s)"
         ),
     )
     yield from _tokens(report.usage)
     if report.read.long_lines:
-        yield None, f"              {report.read.long_lines:,} long lines cut by {report.read.cut_bytes:,} bytes"
+        yield (
+            None,
+            f"              {many(report.read.long_lines, 'long line')} cut by {many(report.read.cut_bytes, 'byte')}",
+        )
     if report.capped:
         yield (
             "yellow",
             f"              {report.capped:,} left to a later pass: no more may be done now",
         )
     if report.busy:
-        yield "yellow", f"              {report.busy:,} left to the next pass: their clients are writing to them"
+        yield "yellow", f"              {report.busy:,} left to the next pass: clients are writing there"
+    if report.lost_lease:
+        yield "yellow", f"              {report.lost_lease:,} taken over by another process: dropped here"
+    unwanted = Counter(outcome.reason for outcome in report.outcomes if isinstance(outcome, ThreadSkipped))
+    for reason, count in unwanted.most_common(_FAILURES_TOLD):
+        yield None, f"              {count:,} not looked into: {reason}"
     failures = Counter(outcome.reason for outcome in report.outcomes if isinstance(outcome, ThreadFailed))
     for reason, count in failures.most_common(_FAILURES_TOLD):
         yield "red", f"              {count:,} failed: {reason}"
@@ -168,7 +177,7 @@ def _left(left: ThreadsLeft, settings: Settings) -> str:
     reasons = (
         (left.waiting, "for the next pass"),
         (left.not_idle, f"active in the last {memories.min_rollout_idle_hours} h"),
-        (left.too_old, f"older than {memories.max_rollout_age_days} days (--backfill takes them)"),
+        (left.too_old, f"older than {many(memories.max_rollout_age_days, 'day')} (--backfill takes them)"),
         (left.running, "with another pass, or one that was killed (its lease ends within the hour)"),
         (left.retry_later, "failed, tried again later"),
         (left.given_up, "failed too often"),
@@ -199,10 +208,10 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
         case Skipped(until=until):
             yield "yellow", f"consolidated  not now: the last try failed, again after {_time(until)}"
         case NoChanges():
-            yield None, f"consolidated  nothing: {report.inputs:,} memories, no change"
+            yield None, f"consolidated  nothing: {_memories(report)}, no change"
         case Consolidated():
             jail = f", jail: {report.jail}" if report.jail else ""
-            yield "green", f"consolidated  {report.inputs:,} memories ({report.engine}{jail}) into {settings.root}"
+            yield "green", f"consolidated  {_memories(report)} ({report.engine}{jail}) into {settings.root}"
             yield from _tokens(report.usage)
             if report.withheld:
                 kept_out = "line that only a tool or the web says: it waits" if report.withheld == 1 else ""
@@ -215,7 +224,7 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
         case HeldForReview():
             yield (
                 "yellow",
-                f"consolidated  {report.inputs:,} memories ({report.engine}), held for you: `stillroom review`",
+                f"consolidated  {_memories(report)} ({report.engine}), held for you: `stillroom review`",
             )
             yield from _tokens(report.usage)
             for warning in report.warnings:
@@ -229,6 +238,10 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
             yield from _tokens(report.usage)
         case _:
             assert_never(report)
+
+
+def _memories(report: NoChanges | Consolidated | HeldForReview) -> str:
+    return many(report.inputs, "memory", "memories")
 
 
 def _is_empty(report: Phase2Report | None) -> bool:

@@ -136,7 +136,7 @@ def _tell(answer: _Answer) -> None:
         out.print(plain(text), style=style, markup=False)
 
     if done := answer.accepted:
-        say(f"accepted: {len(done.written):,} files written, {len(done.deleted):,} deleted", "green")
+        say(f"accepted: {many(len(done.written), 'file')} written, {len(done.deleted):,} deleted", "green")
         for path in done.kept_for_user:
             say(f"{path} was edited meanwhile: yours stays", "yellow")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stillroom.cli.moment import moment
 from stillroom.store.rules import Ruling, Values
+from stillroom.wording import many
 
 
 def why(ruling: Ruling) -> str:
@@ -56,7 +57,7 @@ def _refused(ruling: Ruling, values: Values) -> str:
         case "idle":
             return f"active less than {values['min_rollout_idle_hours']} h ago"
         case "age":
-            return f"not active for more than {values['max_rollout_age_days']} days"
+            return f"not active for more than {_many(values['max_rollout_age_days'], 'day')}"
         case "scan_limit":
             return f"a pass looks at the newest {values['thread_scan_limit']:,} threads only"
         case "lease":
@@ -87,7 +88,9 @@ def _out(ruling: Ruling, values: Values) -> str:
         case "undone":
             return "an undo took it out of the memory"
         case "used":
-            return f"not used for more than {values['max_unused_days']} days, last {moment(values['last_used'])}"
+            return (
+                f"not used for more than {_many(values['max_unused_days'], 'day')}, last {moment(values['last_used'])}"
+            )
         case "rank" if ruling.verdict == "refuses":
             return (
                 f"{values['max_raw_memories_for_consolidation']} others rank before it; it is number {values['rank']}"
@@ -95,9 +98,9 @@ def _out(ruling: Ruling, values: Values) -> str:
         case "rank":
             return "not ranked"
         case _:
-            days = values["max_unused_days"]
+            days = _many(values["max_unused_days"], "day")
             stays = "; it stays as long as the memory rests on it" if values["in_folder"] else ""
-            return f"removed by the next pass: not used for more than {days} days{stays}"
+            return f"removed by the next pass: not used for more than {days}{stays}"
 
 
 def _passed(ruling: Ruling, values: Values) -> str:
@@ -128,13 +131,13 @@ def _passed(ruling: Ruling, values: Values) -> str:
         case "idle":
             return f"quiet since {moment(values['updated_at'])}"
         case "age":
-            return f"active in the last {values['max_rollout_age_days']} days, or a backfill"
+            return f"active in the last {_many(values['max_rollout_age_days'], 'day')}, or a backfill"
         case "scan_limit":
             return f"newer ones that a pass looks at: {values['newer_threads']:,}"
         case "lease":
             return "nobody else extracts it"
         case "retries":
-            return f"it may be tried {values['retries_left']} times"
+            return f"it may be tried {_many(values['retries_left'], 'time')}"
         case "backoff":
             return "no failure is too recent"
         case "paused":
@@ -157,9 +160,13 @@ def _in(ruling: Ruling, values: Values) -> str:
         case "undone":
             return "an undo brought it back" if values["held"] else "no undo took it out"
         case "used":
-            return f"used {values['usage_count']:,} times, it counts from {moment(values['last_used'])}"
+            return f"used {_many(values['usage_count'], 'time')}, it counts from {moment(values['last_used'])}"
         case "rank":
             rests = ": the memory rests on it" if values["in_folder"] else ": the next consolidation takes it"
             return f"number {values['rank']} of {values['max_raw_memories_for_consolidation']}{rests}"
         case _:
             return "it stays in the database"
+
+
+def _many(value: str | int | bool | None, one: str) -> str:
+    return many(int(value or 0), one)

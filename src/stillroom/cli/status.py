@@ -179,7 +179,7 @@ def _memory(status: Status) -> Iterator[Line]:
         lately = (
             f"{worth.used_lately:,} of them in the last 30 days" if worth.used_lately else "none in the last 30 days"
         )
-        used = f"cited {worth.citations:,} times, {lately}" if worth.citations else "not cited yet"
+        used = f"cited {many(worth.citations, 'time')}, {lately}" if worth.citations else "not cited yet"
         yield None, f"worth         rests on {worth.selected:,} of {many(worth.outputs, 'extracted session')}; {used}"
     if worth.undone:
         yield (
@@ -189,7 +189,7 @@ def _memory(status: Status) -> Iterator[Line]:
     yield from _facts(status.facts)
     for told in status.told:
         cut = f", {size(told.left_out_bytes)} left out" if told.left_out_bytes else ""
-        yield None, f"told          {moment(told.at)}  {told.agent} in {told.cwd}: {told.tokens:,} tokens{cut}"
+        yield None, f"told          {moment(told.at)}  {told.agent} in {told.cwd}: {many(told.tokens, 'token')}{cut}"
 
 
 def _facts(facts: Facts) -> Iterator[Line]:
@@ -227,7 +227,7 @@ def _spent(each: Spent) -> str:
 def _reading(status: Status) -> Iterator[Line]:
     for each in status.reads:
         if each.bad_lines or each.long_lines:
-            told = f"{each.bad_lines:,} broken lines, {each.long_lines:,} long ones ({size(each.cut_bytes)} cut out)"
+            told = f"{many(each.bad_lines, 'broken line')}, {each.long_lines:,} long ({size(each.cut_bytes)} cut out)"
             yield "yellow", f"{each.agent:<13} {told} in {many(each.threads, 'session')}"
     for kind in status.unknown[:_TOLD_UNKNOWN]:
         told = f"{many(kind.records, 'record')} of an unknown kind `{kind.kind}` in {many(kind.threads, 'session')}"

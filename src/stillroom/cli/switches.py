@@ -16,6 +16,7 @@ from stillroom.recording.exporting.export import find_thread
 from stillroom.store import Store
 from stillroom.thread import MemoryMode
 from stillroom.undoing.projects import Project, Switch, switch_project, switched_off_projects
+from stillroom.wording import many
 from stillroom.workspace.tree import naming
 
 
@@ -177,12 +178,12 @@ def _tell(done: Switch, *, on: bool) -> None:
     if done.unsure:
         out.print(plain(f"its sessions could not be looked at: {done.unsure}; the next pass does"), style="yellow")
     elif done.remembered and not on:
-        told = f"{done.remembered:,} of its sessions are in the memory until the next consolidation"
-        out.print(told, style="yellow", markup=False)
+        told = many(done.remembered, "session of it is", "sessions of it are")
+        out.print(f"{told} in the memory until the next consolidation", style="yellow", markup=False)
         out.print(plain(f"to have them forgotten: stillroom forget --repo '{done.project.folder}'"), markup=False)
     else:
-        told = f"{done.threads:,} of its sessions are known" if done.threads else "no session of it is known"
-        out.print(told, markup=False)
+        told = many(done.threads, "session of it is", "sessions of it are") if done.threads else "no session of it is"
+        out.print(f"{told} known", markup=False)
 
 
 def _called(project: Project) -> str:

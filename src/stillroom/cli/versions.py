@@ -13,6 +13,7 @@ from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.undoing.versions import Difference, Version, change_of, change_since, open_history, resolve, versions
+from stillroom.wording import many
 
 _COMMIT_CHARS = 10
 _LISTED = 20
@@ -116,7 +117,7 @@ def diff_command(
     if not found.diff:
         print_lines([("yellow", "no difference" if not found.left_out else "no difference but in copies")])
     if found.left_out:
-        print_lines([("yellow", f"{len(found.left_out):,} files are copies: --all shows them too")])
+        print_lines([("yellow", f"{many(len(found.left_out), 'file is a copy', 'files are copies')}: --all shows all")])
     return 0
 
 

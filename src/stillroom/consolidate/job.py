@@ -24,6 +24,7 @@ from stillroom.release import VERSION
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection
+from stillroom.wording import many
 from stillroom.workspace import extensions, held
 from stillroom.workspace.artifacts import Artifact, render
 from stillroom.workspace.finding import Finding
@@ -219,7 +220,7 @@ class Job:
             raise StoreError("another process took the consolidation over")
 
     def publish(self, staging: Staging, selection: Selection) -> PublishReport:
-        message = with_trailers(f"Consolidate {len(selection.selected)} threads", self._made_by())
+        message = with_trailers(f"Consolidate {many(len(selection.selected), 'thread')}", self._made_by())
         return staging.publish(message, now=self.clock.now())
 
     def _made_by(self) -> dict[str, str]:

@@ -22,6 +22,7 @@ from stillroom.store.leases import CONSOLIDATION
 from stillroom.store.records import ConsolidationClaim, RetryBackoff, Running, Stage1Output
 from stillroom.undoing.cleaning import settle
 from stillroom.undoing.versions import versions
+from stillroom.wording import many
 from stillroom.workspace import held
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.finding import Finding
@@ -193,7 +194,7 @@ def _publish(settings: Settings, history: History, about: Held, clock: Clock, ch
         before = staging.before()
         scrub(staging.path, before=before, limits=limits, style=settings.memories.redaction)
         refuse(check_artifacts(staging.path, before=before, limits=limits))
-        message = with_trailers(f"Consolidate {len(about.selected)} threads\n\n{REVIEWED}", about.made_by)
+        message = with_trailers(f"Consolidate {many(len(about.selected), 'thread')}\n\n{REVIEWED}", about.made_by)
         return staging.publish(message, now=clock.now())
 
 

@@ -58,7 +58,7 @@ def check_switches(settings: Settings) -> Iterator[Found]:
     if since := paused_since(str(settings.home)):
         yield found("switches", "note", f"passes are paused since {since}", remedy="stillroom resume")
     elif settings.memories.enabled and not off.unreadable:
-        projects = f"; {len(off.projects):,} projects are switched off" if off.projects else ""
+        projects = f"; {many(len(off.projects), 'project is', 'projects are')} switched off" if off.projects else ""
         yield ok("switches", f"passes may run{projects}")
 
 
