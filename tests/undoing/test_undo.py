@@ -82,7 +82,7 @@ def test_undoing_again_undoes_the_one_before_until_nothing_is_left(house: House)
     assert not (house.root / "MEMORY.md").exists()
     assert not list((house.root / "rollout_summaries").iterdir())
     subjects = [version.subject for version in versions(open_history(house.settings))]
-    assert subjects[:2] == ["Undo “Consolidate 1 threads”", "Undo “Consolidate 3 threads”"]
+    assert subjects[:2] == ["Undo “Consolidate 1 thread”", "Undo “Consolidate 3 threads”"]
     with pytest.raises(HistoryError, match="no consolidation to undo"):
         undone(house)
     report = house.run(hours=8)
