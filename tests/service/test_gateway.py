@@ -6,8 +6,10 @@ import asyncio
 import gzip
 import json
 import socket
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -148,7 +150,7 @@ def test_threads_of_one_tree_share_its_budget_and_a_restart_goes_on(tmp_path: Pa
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 def test_a_compressed_stream_is_charged_and_not_touched(tmp_path: Path, encoding: str) -> None:
-    from stillroom.service.metering import zstd
+    from stillroom.service.unpacking import zstd
 
     event = b'data: {"type":"response.completed","response":{"usage":{"input_tokens":30,"output_tokens":4}}}\n\n'
     packed = gzip.compress(event) if encoding == "gzip" else zstd.compress(event)
@@ -158,6 +160,18 @@ def test_a_compressed_stream_is_charged_and_not_touched(tmp_path: Path, encoding
         got = post(served.port, PATHS["responses"], RESPONSES, {"accept-encoding": f"br, {encoding}"})
         assert got.body == packed
         assert served.used("nameless") == {"main": 34.0}
+
+
+@pytest.mark.parametrize("part, status", [("whole", 200), ("half", 400), ("bomb", 413)])
+def test_a_packed_request_goes_on_only_when_it_is_whole_and_of_a_size_that_may_be_asked(
+    tmp_path: Path, part: str, status: int
+) -> None:
+    plain = json.dumps({**RESPONSES, "input": "x" * (2_000_000 if part == "bomb" else 2000)}).encode()
+    packed = gzip.compress(plain)
+    sent = packed[: len(packed) // 2] if part == "half" else packed
+    with LoopbackModel() as model, gateway(tmp_path, model.base_url, max_request_bytes=100_000) as served:
+        got = post(served.port, PATHS["responses"], sent, {"content-encoding": "gzip"})
+        assert (got.status, len(model.requests)) == (status, 1 if part == "whole" else 0)
 
 
 def test_what_anthropic_reported_before_it_broke_off_is_charged_once(tmp_path: Path) -> None:
@@ -326,6 +340,25 @@ def test_many_requests_at_once_are_all_charged(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert served.used("a") == {f"t{number}": 100.0 for number in range(6)}
+
+
+def test_a_tree_that_is_removed_while_it_is_asked_is_told_and_the_answer_arrives(tmp_path: Path) -> None:
+    event = b'data: {"type":"response.completed","response":{"usage":{"input_tokens":30,"output_tokens":4}}}\n\n'
+    asked: list[int] = []
+
+    def answer(peer: socket.socket) -> None:
+        asked.append(1)
+        if len(asked) == 2:
+            with closing(sqlite3.connect(tmp_path / "state.sqlite3")) as db, db:
+                db.execute("PRAGMA foreign_keys = ON")
+                db.execute("DELETE FROM budget_trees")
+        peer.sendall(chunked(event))
+
+    with raw_upstream(answer) as url, gateway(tmp_path, url) as served:
+        for _ in range(2):
+            assert post(served.port, PATHS["responses"], RESPONSES).body == event
+    (told,) = served.told
+    assert "was removed" in told and told.endswith("nothing is charged")
 
 
 def test_a_client_that_hangs_up_while_it_is_charged_is_charged(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from stillroom.errors import ConfigError
 from stillroom.service.dialects import prepare
 from stillroom.service.http import Dechunker, Malformed
 from stillroom.service.metering import Meter, UsageChunkFilter
+from stillroom.service.unpacking import TooLarge, unpacker, zstd
 from stillroom.service.upstream import Upstream
 
 cuts = st.lists(st.integers(1, 50), max_size=40)
@@ -80,6 +82,31 @@ def test_an_event_that_is_too_long_is_passed_over_and_the_next_is_read() -> None
     assert meter.usage == {"input_tokens": 7, "output_tokens": 3}
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_what_unpacks_to_far_more_than_an_answer_is_is_not_read(encoding: str) -> None:
+    packed = gzip.compress(bytes(5_000_000)) if encoding == "gzip" else zstd.compress(bytes(5_000_000))
+    reader = unpacker(encoding, max_bytes=100_000)
+    assert reader is not None
+    with pytest.raises(TooLarge):
+        reader.feed(packed)
+    meter = Meter("responses", streamed=True, encoding=encoding, max_bytes=100_000)
+    meter.feed(packed)
+    meter.finish()
+    assert meter.usage == {}
+
+
+@given(st.binary(max_size=2000), cuts, st.sampled_from(["gzip", "deflate", "zstd"]))
+def test_a_packed_body_is_the_same_however_it_is_cut_and_what_follows_it_is_nothing(
+    data: bytes, sizes: list[int], encoding: str
+) -> None:
+    pack = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}[encoding]
+    reader = unpacker(encoding, max_bytes=2000)
+    assert reader is not None
+    assert b"".join(map(reader.feed, cut(pack(data), sizes))) == data
+    assert reader.is_whole
+    assert reader.feed(b"more") == b""
+
+
 CHUNK = b'data: {"choices":[{"delta":{"content":"say \\"usage\\""}}],"usage":null}\n\n'
 USAGE = b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n'
 
@@ -91,6 +118,13 @@ def test_only_the_chunk_with_the_usage_is_taken_out(chunks: int, sizes: list[int
         kept, whole = kept.replace(b"\n", b"\r\n"), whole.replace(b"\n", b"\r\n")
     taken = UsageChunkFilter()
     assert b"".join(map(taken.feed, cut(whole, sizes))) + taken.finish() == kept
+
+
+def test_an_event_that_is_far_too_long_for_a_usage_is_not_held_up() -> None:
+    taken = UsageChunkFilter()
+    long = b"data: " + b"x" * 200_000
+    assert taken.feed(long) == long
+    assert taken.feed(b"y\n\n" + USAGE + CHUNK) == b"y\n\n" + CHUNK
 
 
 @pytest.mark.parametrize("dialect", ["responses", "chat", "messages"])

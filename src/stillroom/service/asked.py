@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stillroom.service.dialects import Dialect, error_body
 from stillroom.service.http import Head, write_head
-from stillroom.service.metering import READABLE, UNREADABLE, expander
 from stillroom.service.naming import OURS
+from stillroom.service.unpacking import READABLE, TooLarge, Unreadable, unpacker
 
 _REASONS = {
     400: "Bad Request",
@@ -16,8 +16,10 @@ _REASONS = {
     403: "Forbidden",
     413: "Content Too Large",
     501: "Not Implemented",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
 }
-_REASONS |= {502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout"}
 
 
 class Refusal(Exception):
@@ -52,21 +54,24 @@ def refuse(writer: asyncio.StreamWriter, dialect: Dialect | None, refusal: Refus
     writer.write(write_head(f"HTTP/1.1 {refusal.status} {reason}", headers) + body)
 
 
-def opened(asked: Asked) -> tuple[Asked, list[tuple[str, str]]]:
-    """The request with a body that can be read, and the headers that go on with it."""
+def opened(asked: Asked, *, max_bytes: int) -> tuple[Asked, list[tuple[str, str]]]:
+    """The request with a body that can be read, and the headers that go on with it. Raises `Refusal`."""
     dropped = ("host", "content-length", "accept-encoding", "expect", *OURS)
     encoding = asked.head.get("content-encoding")
     if not (asked.dialect and encoding):
         return asked, asked.head.passed_on(*dropped)
-    expand = expander(encoding)
-    if expand is None:
+    packed = unpacker(encoding, max_bytes=max_bytes)
+    if packed is None:
         raise Refusal(400, "invalid_request", f"a body in `{encoding}` can't be read")
     try:
-        body = expand(asked.body)
-    except UNREADABLE as error:
+        body = packed.feed(asked.body)
+    except Unreadable as error:
         raise Refusal(400, "invalid_request", "the body can't be unpacked") from error
-    opened = Asked(asked.method, asked.path, asked.tree, asked.head, asked.dialect, body)
-    return opened, asked.head.passed_on(*dropped, "content-encoding")
+    except TooLarge as error:
+        raise Refusal(413, "request_too_large", str(error)) from error
+    if not packed.is_whole:
+        raise Refusal(400, "invalid_request", "the body ends in the middle")
+    return replace(asked, body=body), asked.head.passed_on(*dropped, "content-encoding")
 
 
 def readable_encodings(accepted: str) -> list[str]:

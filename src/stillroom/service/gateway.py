@@ -10,7 +10,7 @@ import msgspec
 
 from stillroom.budget import TurnAborted
 from stillroom.config import Gateway as Numbers
-from stillroom.errors import BudgetError, InvalidUsage, StoreError
+from stillroom.errors import BudgetError, StoreError
 from stillroom.service.asked import Asked, Refusal, opened, readable_encodings, refuse
 from stillroom.service.connection import Client
 from stillroom.service.dialects import Dialect, Prepared, dialect_of, exhausted_status, prepare
@@ -112,7 +112,7 @@ class Gateway:
 
     async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
         admission = await self._admit(asked) if asked.method == "POST" else None
-        asked, headers = opened(asked)
+        asked, headers = opened(asked, max_bytes=self.numbers.max_request_bytes)
         prepared = Prepared(asked.body)
         if asked.dialect and admission:
             reminder = admission.reminder.text if admission.reminder else None
@@ -162,7 +162,7 @@ class Gateway:
             except asyncio.CancelledError:
                 await work  # whoever hangs up while it waits for a thread is charged all the same
                 raise
-        except (InvalidUsage, StoreError) as error:
+        except (BudgetError, StoreError) as error:
             told = f"{type(error).__name__}: {error}; nothing is charged"
         if told:
             self.tell_once(f"{admission.named.tree}: {told}")

@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
-import zlib
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 from stillroom.service.dialects import Dialect
+from stillroom.service.unpacking import TooLarge, Unreadable, unpacker
 
-#: What can be read of what a client may ask for.
-READABLE = ("gzip", "deflate", "zstd")
-
-UNREADABLE = (zlib.error, zstd.ZstdError, EOFError)
 _END = {"response.completed", "response.incomplete", "response.failed", "message_stop"}
 
 #: What ends an event.
 _BLANKS = (b"\n\n", b"\r\n\r\n")
-
-Expand = Callable[[bytes], bytes]
-
-
-def expander(encoding: str) -> Expand | None:
-    """What undoes this content encoding, piece by piece; None when it is not known."""
-    match encoding.strip().lower():
-        case "" | "identity":
-            return bytes
-        case "gzip" | "x-gzip":
-            return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress
-        case "deflate":
-            return zlib.decompressobj().decompress
-        case "zstd":
-            return zstd.ZstdDecompressor().decompress
-        case _:
-            return None
+#: A chunk that tells the usage has some hundred bytes.
+_MOST_CHUNK_BYTES = 64 * 1024
 
 
 class Meter:
@@ -56,42 +30,48 @@ class Meter:
         self.between_events = True
         self._dialect = dialect
         self._streamed = streamed
-        self._expand = expander(encoding)
+        #: None: nothing can be read, or no longer.
+        self._unpacker = unpacker(encoding, max_bytes=max_bytes)
         self._max_bytes = max_bytes
-        self._held = b""
+        self._held = bytearray()
         self._too_long = False
 
     def feed(self, piece: bytes) -> None:
         """Look at the next piece."""
-        if self._expand is None:
+        if self._unpacker is None:
             return
         try:
-            data = self._held + self._expand(piece)
-        except UNREADABLE:
-            self._expand = None
+            data = self._unpacker.feed(piece)
+        except (Unreadable, TooLarge):
+            self._unpacker = None
+            self._held.clear()
             return
-        if self._streamed:
-            data = self._read_events(data)
-        self._too_long = self._too_long or len(data) > self._max_bytes
-        self._held = b"" if self._too_long else data
+        # Where no event ends, the long beginning of one is not looked at again.
+        if self._streamed and data and _has_blank(self._held[-3:] + data):
+            data, self._held = self._read_events(bytes(self._held) + data), bytearray()
+        elif data:
+            self.between_events = False
+        self._too_long = self._too_long or len(self._held) + len(data) > self._max_bytes
+        if self._too_long:
+            self._held.clear()
+        else:
+            self._held += data
 
     def finish(self) -> None:
         """The body is over."""
         if self._streamed:
-            self._read_events(self._held + b"\n\n")
-        elif self._held and isinstance(body := _decode(self._held), dict):
+            self._read_events(bytes(self._held) + b"\n\n")
+        elif self._held and isinstance(body := _decode(bytes(self._held)), dict):
             self._take(body.get("usage"))
-        self._held = b""
+        self._held.clear()
         self.ended = True
 
     def _read_events(self, data: bytes) -> bytes:
-        """Read all whole events; what is left over."""
+        """Read all whole events, one at least; what is left over."""
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
         end = data.rfind(b"\n\n")
-        self.between_events = end == len(data) - 2 if data else self.between_events
-        if end < 0:
-            return data
+        self.between_events = end == len(data) - 2
         whole, rest = data[:end], data[end + 2 :]
         if self._too_long:  # the beginning of the first event is gone
             _, _, whole = whole.partition(b"\n\n")
@@ -126,7 +106,7 @@ class Meter:
 
 
 class UsageChunkFilter:
-    """Takes out of a streamed chat the chunk that only tells the usage."""
+    """Takes out of a streamed chat the chunk that only tells the usage. What is too long for one is not held up."""
 
     def __init__(self) -> None:
         self._held = b""
@@ -136,14 +116,20 @@ class UsageChunkFilter:
         data = self._held + piece
         end = max(data.rfind(blank) + len(blank) if blank in data else 0 for blank in _BLANKS)
         whole, self._held = data[:end], data[end:]
-        if b'"usage"' not in whole:
-            return whole
-        return b"".join(event for event in _split_events(whole) if not _tells_usage_only(event))
+        if b'"usage"' in whole:
+            whole = b"".join(event for event in _split_events(whole) if not _tells_usage_only(event))
+        if len(self._held) > _MOST_CHUNK_BYTES:
+            whole, self._held = whole + self._held, b""
+        return whole
 
     def finish(self) -> bytes:
         """What is left."""
         rest, self._held = self._held, b""
         return rest
+
+
+def _has_blank(data: bytes | bytearray) -> bool:
+    return b"\n\n" in data or b"\n\r\n" in data
 
 
 def _split_events(data: bytes) -> list[bytes]:
