@@ -154,6 +154,8 @@ def test_a_tree_that_was_removed_is_told_so_and_charged_nothing(tmp_path: Path) 
                 budget.record_usage(thread_id, Usage(output_tokens=1))
             with pytest.raises(BudgetError, match="the budget `tree` was removed"):
                 budget.check(thread_id)
+        with pytest.raises(BudgetError, match="the budget `tree` was removed"):
+            budget.status()
         assert shared_budgets(path, limit=5) == ()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import signal
 import socket
 import sys
@@ -66,7 +67,7 @@ def serve_command(
     """
     settings = load_settings(home=home)
     config = _config(settings, limit=limit, remind_at=remind_at)
-    name = tree or f"gateway-{datetime.now():%Y-%m-%dT%H-%M-%S}"
+    name = tree or f"gateway-{datetime.now():%Y-%m-%dT%H-%M-%S}-{os.getpid()}"
     return asyncio.run(_serve(settings, config, upstream=upstream, default_tree=name, port=port))
 
 

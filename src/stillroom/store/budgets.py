@@ -175,6 +175,7 @@ class SharedBudget:
 
     def status(self) -> BudgetStatus:
         with self._database.read() as db:
+            self._node(db, None)
             return budget_rows.status(db, self._tree_id, self._config, now_ms=self._clock.now_ms())
 
     def settle_reservation(self, reservation: Reservation, usage: Usage, *, units: float | None = None) -> float:

@@ -56,6 +56,17 @@ def test_usage_is_found_in_objects_and_in_json(result: object, charge: float) ->
     assert budget.status().used == charge
 
 
+def test_a_closing_answer_that_tells_no_usage_is_the_only_one_all_the_same() -> None:
+    answers = iter([{"usage": Usage(output_tokens=101)}, "no usage at all"])
+    ask = metered(lambda: next(answers))
+    with a_budget(100, grace_tokens=50).session("root"):
+        with pytest.raises(TurnAborted):
+            ask()
+        assert ask() == "no usage at all"
+        with pytest.raises(TurnAborted):
+            ask()
+
+
 def test_usage_may_stand_elsewhere_and_nonsense_is_refused() -> None:
     budget = a_budget()
     with budget.session("root"):

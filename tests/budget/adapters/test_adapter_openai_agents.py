@@ -14,7 +14,16 @@ agents = pytest.importorskip(
     "agents.testing", reason="the extra `openai-agents` is not installed: `make adapters` runs this"
 )
 
-from agents import Agent, ModelSettings, RunConfig, Runner, Usage, function_tool  # noqa: E402
+from agents import (  # noqa: E402
+    Agent,
+    ModelResponse,
+    ModelSettings,
+    RunConfig,
+    RunContextWrapper,
+    Runner,
+    Usage,
+    function_tool,
+)
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call  # noqa: E402
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails  # noqa: E402
 
@@ -160,6 +169,17 @@ async def test_a_tree_that_a_tools_agent_exhausts_stops_its_parent_too() -> None
     with a_budget(300).session("root"), pytest.raises(TurnAborted):
         await Runner.run(parent, "go", hooks=hooks, run_config=CONFIG)
     assert len(model.calls) == 1
+
+
+async def test_what_a_failed_run_left_is_not_charged_by_a_run_outside_of_every_session() -> None:
+    """A run that is gone and one that is new may have the same number."""
+    hooks, context, agent = BudgetHooks(), RunContextWrapper(None), Agent(name="worker")
+    budget = a_budget()
+    with budget.session("root"):
+        await hooks.on_llm_start(context, agent, None, [])
+    await hooks.on_llm_start(context, agent, None, [])
+    await hooks.on_llm_end(context, agent, ModelResponse(output=[], usage=used(100), response_id=None))
+    assert budget.status().used == 0
 
 
 async def test_a_reminder_whose_request_failed_stays_due_and_its_hold_is_given_back() -> None:

@@ -25,6 +25,7 @@ TEXT = "You have {} weighted tokens left in the shared session token budget."
 ANSWER = "word " * 40
 #: What the loopback model reports for the answer.
 OUTPUT = 53
+KEPT = {"include_usage": False, "other": 1}
 
 
 def a_budget(limit_tokens: int = 1000, **keys: Any) -> RolloutBudget:
@@ -183,6 +184,15 @@ def test_a_stream_is_charged_at_its_end_and_shows_what_it_showed_before(api: Api
     else:
         assert asked == {"include_usage": True}
         assert all(chunk.choices for chunk in metered), "a caller that did not ask for the usage does not get it"
+
+
+def test_a_streamed_chat_that_was_told_to_keep_its_usage_is_charged_all_the_same() -> None:
+    budget = a_budget()
+    with LoopbackModel(Say(ANSWER)) as server, budget.session("root"):
+        chunks = list(APIS["chat"].create(openai_client(server.base_url), stream=True, stream_options=KEPT))
+        assert server.requests[0].json["stream_options"] == {"include_usage": True, "other": 1}
+    assert budget.status().used == OUTPUT
+    assert all(chunk.choices for chunk in chunks)
 
 
 def test_a_stream_that_crosses_the_limit_raises_after_its_last_event(api: Api) -> None:

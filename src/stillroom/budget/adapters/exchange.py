@@ -109,8 +109,10 @@ class MeteredStream:
         self.close()
 
     def close(self) -> None:
-        self._stream.close()
-        self._exchange.stop()
+        try:
+            self._stream.close()
+        finally:
+            self._exchange.stop()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -146,8 +148,10 @@ class MeteredAsyncStream:
         await self.close()
 
     async def close(self) -> None:
-        await self._stream.close()
-        self._exchange.stop()
+        try:
+            await self._stream.close()
+        finally:
+            self._exchange.stop()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

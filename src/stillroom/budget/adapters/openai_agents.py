@@ -44,11 +44,12 @@ class BudgetHooks(RunHooks[Any]):
         input_items: list[TResponseInputItem],
     ) -> None:
         """Raises `TurnAborted` before anything is sent; adds a due reminder to what is sent, not to the history."""
+        # Of a request that failed, or of a run that is gone and had the same number.
+        if failed := self._requests.pop(id(context), None):
+            failed.end()
         request = self._metering.admit()
         if request is None:
             return
-        if failed := self._requests.pop(id(context), None):
-            failed.end()
         self._requests[id(context)] = request
         if request.reminder:
             input_items.append({"type": "message", "role": request.reminder.role, "content": request.reminder.text})

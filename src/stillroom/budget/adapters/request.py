@@ -66,6 +66,8 @@ class Request:
         self.ended = True
         if usage is None and units is None:
             _log.warning("thread %s: a response told no usage; nothing was charged", self.session.thread_id)
+            if self.held and self.held.closing:
+                self.held.settle(Usage())  # given back, it would be given again and again
         elif self.held:
             self.held.settle(usage or Usage(), units=units)
         else:

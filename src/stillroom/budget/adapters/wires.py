@@ -46,7 +46,7 @@ def _remind_chat(body: Body, text: str) -> Body:
 
 def _ask_for_usage(body: Body) -> Body:
     options = body.get("stream_options") or {}
-    if options.get("include_usage") is not None:
+    if options.get("include_usage"):
         return body
     return {**body, "stream_options": {**options, "include_usage": True}}
 
