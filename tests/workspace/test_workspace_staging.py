@@ -246,6 +246,19 @@ def test_a_link_that_a_person_makes_meanwhile_is_kept(house: House) -> None:
     assert link.is_symlink()
 
 
+def test_a_link_in_the_place_of_a_file_that_is_to_go_is_kept(house: House) -> None:
+    link = house.root / "rollout_summaries" / "gone.md"
+    with house.open() as staging:
+        code_works(staging)
+        staging.seal()
+        link.unlink()
+        link.symlink_to(house.root / "notes.txt")
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert report.kept_for_user == ("rollout_summaries/gone.md",)
+    assert report.deleted == ()
+    assert link.is_symlink()
+
+
 def test_an_edit_before_the_run_is_seen_and_built_upon(house: House) -> None:
     house.put("MEMORY.md", "# Old, edited\n")
     with house.open() as staging:
@@ -634,6 +647,17 @@ def test_a_crash_during_recovery_is_recovered_from(house: House, tmp_path: Path)
     assert list(report.blocked) == ["run"]
     (tmp_path / "away").rename(house.root)
     assert list(recover(house.staging_dir, house.history).completed) == ["run"]
+    assert contents(house.root) == NEW
+
+
+@pytest.mark.parametrize("step", ["committed", "folder written"])
+def test_recovery_takes_no_other_commit_for_its_own(house: House, tmp_path: Path, step: str) -> None:
+    killed_at(house, steps(tmp_path / "steps").index(step))
+    ours = house.history.head() if step == "committed" else None
+    if ours is None:
+        house.history.commit(house.root, "Somebody else's", now=NOW + 2)
+    found = recover(house.staging_dir, house.history)
+    assert found.completed["run"].commit == ours
     assert contents(house.root) == NEW
 
 
