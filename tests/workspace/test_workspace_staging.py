@@ -235,6 +235,21 @@ def test_a_saved_edit_between_the_look_and_the_replacement_is_kept(house: House)
     assert contents(house.root)["skills/new/SKILL.md"] == ("mine\n", False)
 
 
+def test_a_file_that_a_person_deletes_at_the_last_moment_stays_away(house: House) -> None:
+    def delete(name: str) -> None:
+        if name in ("compared MEMORY.md", "compared rollout_summaries/gone.md"):
+            (house.root / name.removeprefix("compared ")).unlink()
+
+    with house.open(checkpoint=delete) as staging:
+        code_works(staging)
+        staging.seal()
+        agent_works(staging)
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert report.kept_for_user == ("MEMORY.md",)
+    assert "rollout_summaries/gone.md" in report.deleted
+    assert "MEMORY.md" not in contents(house.root)
+
+
 def test_a_link_that_a_person_makes_meanwhile_is_kept(house: House) -> None:
     link = house.root / "skills" / "new" / "SKILL.md"
     with house.open() as staging:
@@ -331,6 +346,17 @@ def test_edits_before_and_during_a_run_are_both_kept(house: House) -> None:
     assert at(house, "HEAD", "MEMORY.md") == at(house, "HEAD~1", "MEMORY.md") == "# Old, edited\n"
     assert contents(house.root)["MEMORY.md"] == ("# Old, edited again\n", False)
     assert house.history.changes(house.root) == [Change("M", "MEMORY.md")]
+
+
+def test_an_edit_of_what_code_wrote_shows_against_what_the_agent_saw(house: House) -> None:
+    with house.open() as staging:
+        code_works(staging)
+        staging.seal()
+        agent_works(staging)
+        house.put("raw_memories.md", "mine\n")
+        assert staging.publish("Consolidate", now=NOW + 1).kept_for_user == ("raw_memories.md",)
+    assert at(house, "HEAD", "raw_memories.md") == "new raw\n"
+    assert house.history.changes(house.root) == [Change("M", "raw_memories.md")]
 
 
 def test_what_code_prunes_is_no_edit(house: House) -> None:
