@@ -106,6 +106,23 @@ def test_uninit_restores_every_byte(home: Home) -> None:
     assert run_command(["uninit"]) == 0
 
 
+def test_a_damaged_backup_is_not_put_back(home: Home) -> None:
+    run_command(["init", "--agent", "claude-code"])
+    (backup,) = (home / ".stillroom/backups/claude-code").iterdir()
+    for damage in (b"{", b"\xff"):
+        backup.write_bytes(damage)
+        assert run_command(["uninit", "--dry-run"]) == 0
+    assert run_command(["uninit"]) == 0
+    assert json.loads((home / ".claude/settings.json").read_text()) == json.loads(SETTINGS)
+
+
+def test_a_home_whose_name_is_no_text_is_refused(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(home)
+    assert run_command(["init", "--home", str(home / "h\udcff")]) == 1
+    assert "no UTF-8" in capsys.readouterr().err
+    assert contents(home) == before
+
+
 def test_uninit_keeps_what_was_changed_since(home: Home) -> None:
     run_command(["init"])
     claude, config, hooks = home / ".claude/settings.json", home / ".codex/config.toml", home / ".codex/hooks.json"
@@ -222,6 +239,8 @@ def test_settings_that_can_not_be_kept_are_refused_and_the_other_agent_is_instal
     ("text", "says"),
     [
         ("model = ", "no valid TOML"),
+        ("model = " + "9" * 5000, "no valid TOML"),
+        ("model = " + "[" * 5000, "no valid TOML"),
         ('[mcp_servers.stillroom]\ncommand = "another"\n', "another program's"),
         ("mcp_servers = 3\n", "no table"),
     ],

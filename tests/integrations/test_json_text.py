@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from hypothesis import given
@@ -61,11 +62,23 @@ def test_the_way_it_is_written_stays() -> None:
         ("[]", "no JSON object"),
         ('{"a": NaN}', "`NaN`"),
         ('{"a":' * 100_000, "nested too deeply"),
+        ('{"a": ' + "9" * 5000 + "}", "no valid JSON"),
     ],
 )
 def test_what_is_no_json_object_is_refused_with_its_place(text: str, says: str) -> None:
     with pytest.raises(NotEditable, match=says.replace("`", ".")):
         check(text)
+
+
+def test_every_depth_is_kept_or_refused() -> None:
+    text, refused = '{"deep": %s0%s}', 0
+    for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit() + 50):
+        deep = text % ("[" * depth, "]" * depth)
+        try:
+            assert append(deep, ("x",), 1) == deep[:-1] + ', "x": [1]}'
+        except NotEditable:
+            refused += 1
+    assert 0 < refused < 250
 
 
 @pytest.mark.parametrize("text", ['{"hooks": []}', '{"hooks": {"Start": {}}}', '{"hooks": {"Start": "no"}}'])

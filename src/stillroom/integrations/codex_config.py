@@ -28,7 +28,7 @@ def parse_config(text: str) -> dict[str, Any]:
     """The settings. Raises `NotEditable`."""
     try:
         return tomllib.loads(text.replace("\r\n", "\n"))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise NotEditable(f"no valid TOML: {error}") from error
 
 
@@ -149,7 +149,7 @@ def _changed(text: str, wanted: dict[str, Any], change: Callable[[Any], object])
             raise NotEditable("no TOML that can be kept as it is")
         change(document)
         return _checked(tomlkit.dumps(document), wanted)
-    except TOMLKitError as error:
+    except (TOMLKitError, RecursionError) as error:
         raise NotEditable(f"no TOML that can be kept as it is: {error}") from error
 
 

@@ -35,9 +35,13 @@ class Original:
             raise SettingsRefused(f"`{self.path}` is no UTF-8: {error}") from error
 
     def encode(self, text: str) -> bytes:
-        """`text` as this file writes it."""
+        """`text` as this file writes it. Raises `SettingsRefused` for what UTF-8 can't say, as a path may be."""
         mark = b"\xef\xbb\xbf" if (self.data or b"").startswith(b"\xef\xbb\xbf") else b""
-        return mark + text.encode()
+        try:
+            return mark + text.encode()
+        except UnicodeEncodeError as error:
+            shown = text[error.start - 40 if error.start > 40 else 0 : error.end].encode("utf-8", "backslashreplace")
+            raise SettingsRefused(f"`{self.path}` can't say what is no UTF-8: `…{shown.decode()}`") from error
 
 
 def read_original(path: Path) -> Original:

@@ -221,10 +221,17 @@ def _restored(original: Original, manifest: Manifest, change: Callable[[str], st
         if known.backup is None:
             return Edit(original, None)
         before = _backed_up(original, known.backup)
-        if before is not None and change(before.text) == before.text:  # else it holds an entry of ours, an older one
+        if before is not None and _is_without_us(before, change):  # else it holds an entry of ours, an older one
             return Edit(original, before.data)
     with _refusing(original):
         return _edit(original, change(original.text), without_us=change)
+
+
+def _is_without_us(before: Original, change: Callable[[str], str]) -> bool:
+    try:
+        return change(before.text) == before.text
+    except (NotEditable, SettingsRefused):  # what was edited could be read: this is no backup of it
+        return False
 
 
 def _backed_up(original: Original, backup: str) -> Original | None:

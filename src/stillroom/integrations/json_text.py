@@ -14,6 +14,7 @@ from typing import Any
 
 Path = tuple[str | int, ...]
 _BLANK = " \t\r\n"
+_TOO_DEEP = "nested too deeply"
 
 
 class NotEditable(ValueError):
@@ -50,8 +51,12 @@ def check(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         comment = " (JSON has no comments)" if text.startswith(("//", "/*"), error.pos) else ""
         raise NotEditable(f"no valid JSON: {error.msg}, line {error.lineno} column {error.colno}{comment}") from error
+    except NotEditable:
+        raise
+    except ValueError as error:  # a number of thousands of digits
+        raise NotEditable(f"no valid JSON: {error}") from error
     except RecursionError as error:
-        raise NotEditable("nested too deeply") from error
+        raise NotEditable(_TOO_DEEP) from error
     if not isinstance(value, dict):
         raise NotEditable("no JSON object")
     return value
@@ -159,7 +164,10 @@ def _slice(text: str, node: _Node) -> str:
 
 def _parse(text: str) -> _Node:
     """Where everything is. The text is valid: no step needs to ask."""
-    return _value(text, _skip(text, 0))
+    try:
+        return _value(text, _skip(text, 0))
+    except RecursionError as error:  # the parser in C goes deeper
+        raise NotEditable(_TOO_DEEP) from error
 
 
 def _value(text: str, at: int) -> _Node:
