@@ -305,6 +305,12 @@ def test_an_agent_that_never_closes_its_pipe_is_given_up(home: Path) -> None:
     assert "gave up after 2 s" in (home / "hook.log").read_text()
 
 
+def test_a_log_that_never_answers_holds_up_no_session(home: Path) -> None:
+    os.mkfifo(home / "hook.log")
+    done = hook(home, "codex", "session-start", event=b"no event")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
 def test_a_wrong_call_says_so_to_a_person_and_lets_the_session_go_on(home: Path) -> None:
     done = hook(home, "claude-code", "session-strat")
     assert done.stdout == b"" and b"invalid choice" in done.stderr

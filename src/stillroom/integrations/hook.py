@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     home = _default_home()
     called = " ".join(words[-2:])
     try:
-        _give_up_in_time()
+        _alarm(GIVE_UP_SECONDS)
         asked = _plain(words) or _spoken(words)
         if asked is None:
             return 0
@@ -43,7 +43,12 @@ def main(argv: list[str] | None = None) -> int:
         home = os.path.abspath(chosen) if chosen else home  # noqa: PTH100
         _serve(home, read_event(agent, name))
     except Exception as error:  # noqa: BLE001 - the outermost guard: the session goes on, whatever this was
-        log_failure(home, f"{called}: {type(error).__name__}: {error}")
+        try:
+            log_failure(home, f"{called}: {type(error).__name__}: {error}")
+        except _TimeUp:  # where nothing answers, the log doesn't either
+            pass
+    finally:
+        _alarm(0)
     return 0
 
 
@@ -138,7 +143,9 @@ def _write(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-def _give_up_in_time() -> None:
+def _alarm(seconds: float) -> None:
+    """Raise `_TimeUp` in so many seconds, and again after as many; 0: never."""
+
     def give_up(signum: int, frame: FrameType | None) -> None:
         raise _TimeUp(f"gave up after {GIVE_UP_SECONDS:g} s")
 
@@ -148,7 +155,7 @@ def _give_up_in_time() -> None:
         import signal
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, give_up)
-        signal.setitimer(signal.ITIMER_REAL, GIVE_UP_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
 
 
 def _default_home() -> str:
