@@ -270,6 +270,17 @@ async def test_what_a_session_is_told_is_a_prompt_and_a_resource(settings: Setti
     assert "make verify" in contents.text
 
 
+async def test_a_server_whose_folder_was_deleted_tells_what_holds_everywhere(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    async with client_of(settings) as client:
+        assert "make verify" in (await client.get_prompt("memory")).messages[0].content.text
+        assert "make verify" in (await client.read_resource(INSTRUCTIONS_URI)).contents[0].text
+
+
 @pytest.mark.slow
 async def test_over_stdio_it_is_the_same_server(settings: Settings) -> None:
     command, environment = started(settings)

@@ -85,6 +85,15 @@ def test_an_open_schema_is_refused_as_a_strict_api_would():
         assert b"additionalProperties" in refused.read()
 
 
+def test_a_port_that_is_taken_is_an_error():
+    with (
+        LoopbackModel() as first,
+        pytest.raises(OSError, match="address already in use"),
+        LoopbackModel(port=first.port),
+    ):
+        pass
+
+
 def test_a_status_carries_its_headers():
     with LoopbackModel(Slowly(0, Status(status=429, headers={"retry-after": "7"}))) as server:
         with pytest.raises(urllib.error.HTTPError) as caught:

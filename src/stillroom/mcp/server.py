@@ -33,7 +33,7 @@ from stillroom import __version__
 from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.errors import StillroomError
-from stillroom.mcp.tools import describe, memory_tools, run_tool
+from stillroom.mcp.tools import describe, here, memory_tools, run_tool
 from stillroom.recall.telling.instructions import Nothing, instructions
 
 NAME = "stillroom"
@@ -109,7 +109,7 @@ def build_server(settings: Settings, *, clock: Clock) -> Server[Any]:
 def _told(settings: Settings, cwd: str | None) -> str:
     """What a session is told; when that is nothing, why."""
     try:
-        told = instructions(settings, str(Path(cwd or ".").absolute()))
+        told = instructions(settings, str(Path(here(), cwd or "")))
     except StillroomError as error:
         raise MCPError(INVALID_PARAMS, str(error)) from error
     return f"Nothing is remembered: {told.reason}.\n" if isinstance(told, Nothing) else told.text

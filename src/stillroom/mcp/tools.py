@@ -83,7 +83,7 @@ def memory_tools(settings: Settings, clock: Clock) -> dict[str, MemoryTool]:
 
     def unless_off(tool: MemoryTool) -> MemoryTool:
         def call(request: Any) -> msgspec.Struct:  # Any: the tool's own
-            if is_switched_off(str(settings.home), _here()):
+            if is_switched_off(str(settings.home), here()):
                 raise InvalidRequest(
                     "the memory of this project is switched off", hint="`stillroom memories --on` switches it on"
                 )
@@ -101,7 +101,7 @@ def memory_tools(settings: Settings, clock: Clock) -> dict[str, MemoryTool]:
     return {tool.name: unless_off(tool) for tool in tools}
 
 
-def _here() -> str:
+def here() -> str:
     """The folder in which an agent started the server: the one that it works in. A deleted one is no project's."""
     try:
         return str(Path.cwd())

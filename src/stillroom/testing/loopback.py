@@ -55,7 +55,7 @@ _CLOSE_SECONDS = 10
 
 
 class LoopbackModel:
-    """The server, running while the context is open, in a thread of its own.
+    """The server, running while the context is open, in a thread of its own. Raises `OSError` for a port that is taken.
 
     Args:
         script: one reply for every request; or a list of replies in order, the last one repeated; or a function.
@@ -84,6 +84,7 @@ class LoopbackModel:
         self._port = port
         self._keep_requests = keep_requests
         self._started = threading.Event()
+        self._failure: OSError | None = None
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="loopback-model", daemon=True)
@@ -91,6 +92,8 @@ class LoopbackModel:
     def __enter__(self) -> Self:
         self._thread.start()
         self._started.wait(_CLOSE_SECONDS)
+        if self._failure is not None:
+            raise self._failure
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -114,6 +117,9 @@ class LoopbackModel:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve())
+        except OSError as error:  # of the port: whoever waits is told
+            self._failure = error
+            self._started.set()
         finally:
             self._loop.close()
 
