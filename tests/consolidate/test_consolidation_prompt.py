@@ -8,6 +8,7 @@ import pytest
 
 from stillroom.config import StageTwo
 from stillroom.consolidate.prompt import corrections_prompt, read, render, render_prompt
+from stillroom.workspace.handbook import shape
 
 
 def test_a_new_folder_is_built_from_nothing(tmp_path: Path) -> None:
@@ -66,6 +67,11 @@ def test_limits_are_the_settings(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_every_part_of_the_format_is_told(tmp_path: Path, words: str) -> None:
     assert words in render_prompt(tmp_path).instructions
+
+
+def test_the_shape_that_is_shown_is_the_one_that_is_checked(tmp_path: Path) -> None:
+    shown = render_prompt(tmp_path).instructions.split("# `MEMORY.md`\n\n```\n")[1].split("\n```")[0]
+    assert list(shape(shown.replace("## Task 2: ...\n\n", "").splitlines())) == []
 
 
 def test_the_prompt_has_no_path_of_this_machine(tmp_path: Path) -> None:

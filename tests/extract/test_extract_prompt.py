@@ -63,6 +63,12 @@ def test_the_system_prompt_is_ours_and_names_the_format():
     assert "{{" not in text
 
 
+def test_the_words_and_the_schema_agree_on_the_fields():
+    told = re.findall(r"^- `((?:raw|rollout)_\w+)`: ", system_prompt(), re.MULTILINE)
+    assert told == list(SCHEMA["properties"])
+    assert "`null`" not in system_prompt()  # `input.md` says what stands for an unknown slug
+
+
 def test_the_version_of_the_prompt_tells_its_forms_apart():
     versions = {prompt_version(form) for form in ("string", "evidence", "string")}
     assert len(versions) == 2 and all(re.fullmatch("[0-9a-f]{12}", version) for version in versions)
