@@ -86,6 +86,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a pass did, and why it did not do the rest."""
 
     started_at: int  #: seconds
+    root: str = ""  #: the memory folder
     skipped: SkipReason | None = None
     detail: str = ""
     #: What a killed command had begun to take back, and this pass finished.
@@ -132,7 +133,7 @@ async def run_pipeline(
     that can go wrong is in the report.
     """
     clock = clock or SystemClock()
-    report = PipelineReport(started_at=clock.now())
+    report = PipelineReport(started_at=clock.now(), root=str(settings.root))
     if reason := _gate(settings, trigger):
         return msgspec.structs.replace(report, skipped=reason)
     if since := paused_since(str(settings.home)):

@@ -47,6 +47,7 @@ def test_json_goes_to_stdout_and_nothing_else_does(environment: dict[str, str]) 
     report = json.loads(done.stdout)
     assert report["extract"]["claimed"] == 6
     assert report["consolidate"]["outcome"] == "consolidated"
+    assert report["root"] == f"{environment['HOME']}/.stillroom/memories"
 
 
 @pytest.mark.slow
