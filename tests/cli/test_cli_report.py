@@ -31,7 +31,7 @@ CONSOLIDATED = Consolidated(
     withheld=1,
 )
 OUTCOMES = (
-    WithOutput(thread_id="a", read=ReadTotals(long_lines=1, cut_bytes=1)),
+    WithOutput(thread_id="a", read=ReadTotals(bad_lines=1, long_lines=1, cut_bytes=1)),
     LostLease(thread_id="b"),
     Skipped(thread_id="c", reason="word for word what `a` says"),
     Capped(thread_id="d", reason="the cap of this run"),
@@ -69,5 +69,12 @@ def test_one_of_anything_is_told_in_the_singular(consolidate: Phase2Report) -> N
 def test_every_way_in_which_a_thread_ends_is_told() -> None:
     text = told(CONSOLIDATED, of=6)
     assert "1 of 6 threads gave a memory, 0 none" in text
-    for words in ("taken over", "word for word what", "a later pass", "the next pass: clients", "1 failed: no key"):
+    for words in (
+        "1 broken line passed over",
+        "taken over",
+        "word for word what",
+        "a later pass",
+        "the next pass: clients",
+        "1 failed: no key",
+    ):
         assert words in text

@@ -137,6 +137,8 @@ def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
         ),
     )
     yield from _tokens(report.usage)
+    if report.read.bad_lines:
+        yield "yellow", f"              {many(report.read.bad_lines, 'broken line')} passed over"
     if report.read.long_lines:
         yield (
             None,

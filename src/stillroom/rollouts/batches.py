@@ -53,6 +53,7 @@ def read_batches(
                 return
     except EOFError as error:
         stats.broken = str(error)
+        stats.bad_lines += 1  # what was lost is more than nothing
 
 
 def _completed(

@@ -85,6 +85,7 @@ def read_lines(
             yield line
     except EOFError as error:
         stats.broken = str(error)
+        stats.bad_lines += 1  # what was lost is more than nothing
 
 
 def next_part(file: BinaryIO, size: int) -> bytes:

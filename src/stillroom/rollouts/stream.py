@@ -12,7 +12,7 @@ from stillroom.config import READING, Reading
 from stillroom.errors import EmptyRollout, RolloutError
 from stillroom.rollouts.batches import read_batches
 from stillroom.rollouts.item import MESSAGES, Item
-from stillroom.rollouts.lines import open_stored
+from stillroom.rollouts.lines import open_stored, stored_path
 from stillroom.rollouts.records import Records
 from stillroom.rollouts.stats import ReadStats
 
@@ -206,4 +206,6 @@ class ItemStream(Generic[D_co]):
             raise RolloutError(f"`{self._path}` can't be read: {error.strerror}") from error
         if not some:
             why = "breaks off before its first record is whole" if self.stats.torn else "holds no line"
-            raise EmptyRollout(f"`{self._path}` {why}")
+            if self.stats.broken:
+                why = f"is damaged: {self.stats.broken}"
+            raise EmptyRollout(f"`{stored_path(self._path)}` {why}")

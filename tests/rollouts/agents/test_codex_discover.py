@@ -302,10 +302,12 @@ def test_a_broken_file_is_reported_and_stops_nothing(tmp_path: Path, data: bytes
     assert isinstance(second, Found)
 
 
-def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:
-    write(tmp_path, b"not zstd at all", name=NAME + ".zst")
+@pytest.mark.parametrize("data", [b"not zstd at all", zstd.compress(meta() + user("hello"))[:-20]])
+def test_a_damaged_archive_is_reported_by_its_name(tmp_path: Path, data: bytes) -> None:
+    write(tmp_path, data, name=NAME + ".zst")
     (broken,) = discover(tmp_path, {})
     assert isinstance(broken, Broken)
+    assert f"{NAME}.zst` is damaged: " in broken.reason
 
 
 def test_a_file_that_is_no_rollout_is_not_looked_at(tmp_path: Path) -> None:
