@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Literal
@@ -27,6 +27,7 @@ from stillroom.errors import StillroomError, StoreError, WorkspaceError
 from stillroom.extract.guard import Guard, GuardDecision, default_guard
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
+from stillroom.extract.workers import Worker
 from stillroom.forecast import Forecast, forecast, may_need_consent, needs_consent
 from stillroom.models import Allowance, AllowanceReport, check_model
 from stillroom.pausing import paused_since
@@ -73,6 +74,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     #: A person agrees to what the first calls of a model cost, whatever it is.
     agreed: bool = False
+
+    @property
+    def take_all(self) -> bool:
+        """A person asks for all that there is of something, not for what the start of a session may take."""
+        return self.backfill or self.upgrade or self.retry
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,9 +130,10 @@ async def run_pipeline(
     options: Options = Options(),
     clock: Clock | None = None,
     guard: Guard | None = None,
+    workers: Sequence[Worker] = (),
     on_progress: ProgressListener = silent,
 ) -> PipelineReport:
-    """Run one pass and return what came of it.
+    """Run one pass and return what came of it; `workers` (`fork_workers`) help where there is much to extract.
 
     Safe to call at any time and from many processes: leases in the state database keep threads and the consolidation
     single. Cancelling it leaves nothing half done. Raises `ConfigError` for a model that can't be used; everything else
@@ -165,6 +172,7 @@ async def run_pipeline(
             options=options,
             guard=guard or default_guard(settings, store, clock),
             worker_id=trigger.thread_id or f"stillroom-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+            workers=workers,
             on_progress=on_progress,
         )
         report = await work.run(report)
@@ -187,6 +195,7 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
     options: Options
     guard: Guard
     worker_id: str
+    workers: Sequence[Worker]
     on_progress: ProgressListener
 
     async def run(self, report: PipelineReport) -> PipelineReport:
@@ -303,14 +312,14 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
             max_threads=options.max_threads,
             cwd=options.cwd,
             allowance=allowance,
+            workers=self.workers,
             on_progress=self.on_progress,
         )
 
     async def _consolidate(self, allowance: Allowance) -> Phase2Report:
         options = self.options
-        is_asked_for = options.backfill or options.upgrade or options.retry
         return await run_phase2(
-            _without_pause(self.settings) if is_asked_for else self.settings,
+            _without_pause(self.settings) if options.take_all else self.settings,
             self.store,
             self.clock,
             worker_id=self.worker_id,

@@ -6,10 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from functools import partial
 
-from stillroom.config import Settings
+from stillroom.config import Memories, Settings
 from stillroom.handover import take
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
+
+
+def most_threads(memories: Memories, *, take_all: bool, max_threads: int | None) -> int | None:
+    """How many threads a pass may take; None: all that there are."""
+    if max_threads is not None:
+        return max_threads
+    return None if take_all else memories.max_rollouts_per_startup
 
 
 async def claim_rounds(
@@ -31,8 +38,7 @@ async def claim_rounds(
     that no lease waits for hours.
     """
     memories, stage = settings.memories, settings.stage_one
-    is_asked_for = backfill or upgrade or retry
-    left = max_threads if max_threads is not None else None if is_asked_for else memories.max_rollouts_per_startup
+    left = most_threads(memories, take_all=backfill or upgrade or retry, max_threads=max_threads)
     seen: set[str] = set()
 
     def release(claims: Iterable[Stage1Claim]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from errno import EBUSY
 
 import msgspec
@@ -10,7 +11,6 @@ import msgspec
 from stillroom.config import Settings
 from stillroom.errors import ModelError, RolloutError, SpendingCapped, StillroomError
 from stillroom.extract.engine import Engine, Extracted, Opened, redactor
-from stillroom.extract.leases import Leases
 from stillroom.extract.once import rest_of, told_before
 from stillroom.extract.outcome import Busy, Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
 from stillroom.extract.reading import thread_read
@@ -21,21 +21,24 @@ from stillroom.thread import MemoryMode, Thread
 
 _log = logging.getLogger(__name__)
 
+ExtractThread = Callable[[Stage1Claim, Stop], ThreadOutcome]
+"""Does a job from its first byte to its end in the store. Blocking."""
+
 
 def extract_thread(
-    claim: Stage1Claim, *, settings: Settings, store: Store, engine: Engine, leases: Leases
+    claim: Stage1Claim, stop: Stop, *, settings: Settings, store: Store, engine: Engine
 ) -> ThreadOutcome:
     """Blocking: all of a job in one thread. Never raises."""
     try:
-        return _extract(claim, settings=settings, store=store, engine=engine, leases=leases)
+        return _extract(claim, stop, settings=settings, store=store, engine=engine)
     except Stopped:
         return LostLease(thread_id=claim.thread_id)
     except SpendingCapped as capped:
-        return hand_back(claim, str(capped), store=store, leases=leases)
+        return hand_back(claim, str(capped), store=store)
     except RolloutError as error:
         reason = str(error)
         if isinstance(error.__cause__, OSError) and error.__cause__.errno == EBUSY:
-            _release(claim, store=store, leases=leases)
+            _release(claim, store=store)
             return Busy(thread_id=claim.thread_id, reason=redactor(settings)(reason))
     except ModelError as error:
         reason = str(error)
@@ -44,32 +47,41 @@ def extract_thread(
     except Exception as error:  # noqa: BLE001  # a fault of ours on one session must not take the others with it
         _log.exception("thread %s could not be extracted", claim.thread_id)
         reason = f"{type(error).__name__}: {error}"
-    return _fail(claim, redactor(settings)(reason), settings=settings, store=store, leases=leases)
+    return fail(claim, redactor(settings)(reason), settings=settings, store=store)
 
 
-def hand_back(claim: Stage1Claim, reason: str, *, store: Store, leases: Leases) -> Capped:
+def hand_back(claim: Stage1Claim, reason: str, *, store: Store) -> Capped:
     """Leave the thread to a later pass, because nothing more may be spent in this one."""
-    _release(claim, store=store, leases=leases)
+    _release(claim, store=store)
     return Capped(thread_id=claim.thread_id, reason=reason)
 
 
-def _release(claim: Stage1Claim, *, store: Store, leases: Leases) -> None:
+def fail(claim: Stage1Claim, reason: str, *, settings: Settings, store: Store) -> Failed | LostLease:
+    """Mark the job (`reason` is redacted); if even that fails, the lease runs out by itself."""
+    delay = settings.stage_one.retry_delay_seconds
+    try:
+        held = store.extraction.fail(claim, reason=reason, retry_delay_seconds=delay)
+    except StillroomError as error:
+        _log.warning("the failure of thread %s could not be recorded: %s", claim.thread_id, error)
+        held = True
+    return Failed(thread_id=claim.thread_id, reason=reason) if held else LostLease(thread_id=claim.thread_id)
+
+
+def _release(claim: Stage1Claim, *, store: Store) -> None:
     """As if it had not been claimed."""
     try:
         store.extraction.release(claim)
     except StillroomError as error:
         _log.warning("thread %s could not be handed back: %s", claim.thread_id, error)
-    leases.done(claim)
 
 
-def _extract(claim: Stage1Claim, *, settings: Settings, store: Store, engine: Engine, leases: Leases) -> ThreadOutcome:
-    stop = leases.stop_of(claim)
+def _extract(claim: Stage1Claim, stop: Stop, *, settings: Settings, store: Store, engine: Engine) -> ThreadOutcome:
     stop.check()
     session = _open(claim.thread_id, settings, store, engine, stop)
     if isinstance(session, LostLease):
         return session
     if session is None:
-        _release(claim, store=store, leases=leases)
+        _release(claim, store=store)
         return Skipped(thread_id=claim.thread_id, reason="it was switched off since it was claimed")
     read = thread_read(session.read, session.unknown) if isinstance(session, Opened) else None
     try:
@@ -78,9 +90,7 @@ def _extract(claim: Stage1Claim, *, settings: Settings, store: Store, engine: En
         if read is not None:  # true whatever became of the request
             store.reads.save(claim.thread_id, read)
         raise
-    outcome = _finish(claim, found, read, store, engine)
-    leases.done(claim)
-    return outcome
+    return _finish(claim, found, read, store, engine)
 
 
 def _open(
@@ -128,15 +138,3 @@ def _finish(
         return found
     kind = NoOutput if draft is None else WithOutput
     return kind(thread_id=claim.thread_id, usage=found.usage, read=found.read, cut=found.cut)
-
-
-def _fail(claim: Stage1Claim, reason: str, *, settings: Settings, store: Store, leases: Leases) -> ThreadOutcome:
-    """Mark the job; if even that fails, the lease runs out by itself."""
-    delay = settings.stage_one.retry_delay_seconds
-    try:
-        held = store.extraction.fail(claim, reason=reason, retry_delay_seconds=delay)
-    except StillroomError as error:
-        _log.warning("the failure of thread %s could not be recorded: %s", claim.thread_id, error)
-        held = True
-    leases.done(claim)
-    return Failed(thread_id=claim.thread_id, reason=reason) if held else LostLease(thread_id=claim.thread_id)

@@ -9,7 +9,7 @@ directly (`wire`), because importing an SDK costs more than 50 calls; every othe
 """
 
 from stillroom.models.allowance import Allowance, AllowanceReport
-from stillroom.models.door import check_model, is_watched, open_agent_model, open_structured
+from stillroom.models.door import check_model, is_watched, needs_sdk, open_agent_model, open_structured
 from stillroom.models.rate_limits import RateLimitSink
 from stillroom.models.structured import StructuredModel, StructuredReply, StructuredRequest
 
@@ -22,6 +22,7 @@ __all__ = [
     "StructuredRequest",
     "check_model",
     "is_watched",
+    "needs_sdk",
     "open_agent_model",
     "open_structured",
 ]

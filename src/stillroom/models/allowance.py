@@ -22,6 +22,8 @@ _LEDGER = RolloutBudgetConfig(
 )
 
 Cap = Literal["run", "day", "pause"]
+Refused = tuple[Cap, str]
+"""Because of what no more is sent, and the reason in words."""
 #: What was spent since a moment (seconds), by everybody who uses this state database.
 SpentSince = Callable[[int], Usage]
 
@@ -67,15 +69,16 @@ class Allowance:
         self._paused_since = paused_since
         self._ledger = RolloutBudget(_LEDGER, tree_id="pipeline", clock=clock)
         self._weigh = weigher(_LEDGER)
-        self._refused: tuple[Cap, str] | None = None
+        #: What it last refused.
+        self.refused: Refused | None = None
 
     def check(self) -> None:
         """Raise `SpendingCapped` if nothing more may be sent. Ask before every request; it reads the database."""
         if since := self._paused_since():
             reason = f"passes are paused since {since}"
-            self._refused = ("pause", reason)
+            self.refused = ("pause", reason)
             raise SpendingCapped(reason, hint="`stillroom resume` lets them run again")
-        run = self._run_tokens()
+        run = self.run_tokens()
         if run >= self._run_cap:
             raise self._refusal("run", run, self._run_cap)
         day = self._day_tokens()
@@ -86,11 +89,15 @@ class Allowance:
         """Count a response, a failed one too."""
         self._ledger.record_usage(phase, usage)
 
+    def run_tokens(self) -> int:
+        """What this pass has spent by now, in weighted tokens."""
+        return round(self._ledger.status().used)
+
     def report(self) -> AllowanceReport:
         """How it stands. Reads the database."""
-        cap, reason = self._refused or (None, "")
+        cap, reason = self.refused or (None, "")
         return AllowanceReport(
-            run_tokens=self._run_tokens(),
+            run_tokens=self.run_tokens(),
             run_cap=self._run_cap,
             day_tokens=self._day_tokens(),
             day_cap=self._day_cap,
@@ -98,9 +105,6 @@ class Allowance:
             reached=cap,
             reason=reason,
         )
-
-    def _run_tokens(self) -> int:
-        return round(self._ledger.status().used)
 
     def _day_tokens(self) -> int:
         now = self._clock.now()
@@ -110,6 +114,6 @@ class Allowance:
         whose = "this pass has" if cap == "run" else "today's passes have"
         key = f"memories.max_weighted_tokens_per_{cap}"
         reason = f"{whose} used {used:,} weighted tokens, and `{key}` is {limit:,}"
-        self._refused = (cap, reason)
+        self.refused = (cap, reason)
         when = "the next pass" if cap == "run" else "tomorrow (UTC)"
         return SpendingCapped(reason, hint=f"it goes on with {when}; or raise the cap")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
+from stillroom.errors import ConfigError
 from stillroom.models.allowance import Allowance
 from stillroom.models.attempts import Recorder
 from stillroom.models.names import Endpoint, PydanticName, resolve
@@ -106,6 +107,14 @@ def is_watched(name: str, settings: Settings, *, environ: Mapping[str, str] = os
     from stillroom.models.pydantic import takes_client
 
     return takes_client(resolved.provider)
+
+
+def needs_sdk(name: str, settings: Settings, *, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a model is spoken to through its provider's SDK. A name that can't be used needs none."""
+    try:
+        return name != OFFLINE and isinstance(resolve(name, settings, environ), PydanticName)
+    except ConfigError:
+        return False
 
 
 def _open_wire(

@@ -1,0 +1,103 @@
+"""The claims of one round: several threads take from them until none is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from stillroom.config import Settings
+from stillroom.extract.engine import Engine
+from stillroom.extract.leases import Leases
+from stillroom.extract.outcome import Capped, LostLease, ThreadOutcome
+from stillroom.extract.thread_job import ExtractThread, extract_thread, fail, hand_back
+from stillroom.extract.workers import Seat, WorkerGone
+from stillroom.models import Allowance
+from stillroom.pausing import paused_since
+from stillroom.store import Store
+from stillroom.store.records import Stage1Claim
+
+
+class Round:
+    """Some claims, under leases that the event loop keeps."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        claims: Iterable[Stage1Claim],
+        leases: Leases,
+        *,
+        on_outcome: Callable[[ThreadOutcome], None],
+    ) -> None:
+        """`on_outcome` is called in the event loop as each thread ends."""
+        self._settings = settings
+        self._store = store
+        self._left = deque(claims)  #: all threads take from it
+        self._leases = leases
+        self._on_outcome = on_outcome
+        self._loop = asyncio.get_running_loop()
+        #: Why no more of them is begun.
+        self._capped: str | None = None
+
+    async def run(self, engine: Engine, *, seats: Sequence[Seat] = (), allowance: Allowance | None = None) -> None:
+        """Extract all of them; `extract_concurrency` at a time, of these as many elsewhere as there are `seats`.
+
+        Cancelling it stops what is at work, which is handed back with its leases.
+        """
+        own = min(max(self._settings.memories.extract_concurrency - len(seats), 1), len(self._left))
+        extract = partial(extract_thread, settings=self._settings, store=self._store, engine=engine)
+        tasks = [partial(self._work, extract)] * own
+        if allowance is not None:
+            tasks += [partial(self._work_elsewhere, seat, allowance) for seat in seats]
+        pool = ThreadPoolExecutor(len(tasks), thread_name_prefix="extract")
+        try:
+            async with asyncio.TaskGroup() as group:
+                beat = group.create_task(self._leases.keep())
+                threads = [self._loop.run_in_executor(pool, task) for task in tasks]
+                try:
+                    await asyncio.wait(threads)
+                except asyncio.CancelledError:
+                    self._leases.stop_all()
+                    await asyncio.wait(threads)
+                    raise
+                beat.cancel()
+                await asyncio.gather(*threads)
+        finally:
+            pool.shutdown(wait=False)  # they are done, and the event loop must not wait until their threads have ended
+
+    def _work(self, extract: ExtractThread) -> None:
+        while (claim := self._next()) is not None:
+            if (reason := self._capped or self._paused()) is not None:  # not even read: a long session takes seconds
+                self._end(claim, hand_back(claim, reason, store=self._store))
+                continue
+            try:
+                outcome = extract(claim, self._leases.stop_of(claim))
+            except WorkerGone:
+                reason = "the process that extracted it ended"
+                self._end(claim, fail(claim, reason, settings=self._settings, store=self._store))
+                return
+            self._end(claim, outcome)
+
+    def _work_elsewhere(self, seat: Seat, allowance: Allowance) -> None:
+        if seat.wait(while_there=lambda: bool(self._left)):
+            self._work(partial(seat.extract, allowance=allowance))
+
+    def _next(self) -> Stage1Claim | None:
+        try:
+            return self._left.popleft()
+        except IndexError:
+            return None
+
+    def _paused(self) -> str | None:
+        since = paused_since(str(self._settings.home))
+        return f"passes are paused since {since}" if since else None
+
+    def _end(self, claim: Stage1Claim, outcome: ThreadOutcome) -> None:
+        if isinstance(outcome, Capped) and self._capped is None:
+            self._capped = outcome.reason
+        if not isinstance(outcome, LostLease):  # whether stopped or lost: what is still ours is handed back at the end
+            self._leases.done(claim)
+        self._loop.call_soon_threadsafe(self._on_outcome, outcome)
