@@ -165,7 +165,7 @@ def counting(*, used: bool) -> None:
             source = Source(format="codex", root=str(folder / "codex"))
             settings = Settings(home=folder / f"home{number}", sources=(source,))
             with Store.open(settings.database, clock=clock) as store:
-                asyncio.run(register_threads(settings, store, clock))
+                asyncio.run(register_threads(settings, store))
                 count = partial(count_usage, settings, store, clock)
                 ours.append(seconds(count))
                 again = seconds(count)

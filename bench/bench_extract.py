@@ -135,7 +135,7 @@ async def extract(folder: Path, *, engine: str) -> None:
     settings = msgspec.structs.replace(settings, memories=memories)
     clock = FixedClock(NOW_MS)
     with Store.open(settings.database, clock=clock) as store:
-        await register_threads(settings, store, clock)
+        await register_threads(settings, store)
         report = await run_phase1(settings, store, clock, worker_id="bench")
         print(report.with_output if engine != "offline" else report.claimed - report.failed, time.monotonic())
 

@@ -117,7 +117,7 @@ def register(folder: Path) -> None:
     settings = Settings(home=folder / "home", sources=sources)
     with Store.open(settings.database, clock=SystemClock()) as store:
         start, cpu = time.perf_counter(), time.process_time()
-        report = asyncio.run(register_threads(settings, store, SystemClock()))
+        report = asyncio.run(register_threads(settings, store))
         took = time.perf_counter() - start
         print(json.dumps([took, time.process_time() - cpu, _peak_mb(), report.found, report.unchanged, report.missing]))
 

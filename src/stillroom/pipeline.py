@@ -204,7 +204,7 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
         put: Callable[..., PipelineReport] = msgspec.structs.replace
         try:
             # 0. Learn which threads there are; what the trigger is may only be known now.
-            threads = await register_threads(settings, store, self.clock, on_progress=self.on_progress)
+            threads = await register_threads(settings, store, on_progress=self.on_progress)
             report = put(report, threads=threads)
             if reason := await _gate_source(store, self.trigger):
                 return put(report, skipped=reason)

@@ -47,7 +47,7 @@ class Home:
         return sample_rollout(self.codex, number=number, started_at_ms=STARTED_MS - number * 60_000, **options)
 
     def register(self) -> RegisterReport:
-        return asyncio.run(register_threads(self.settings, self.store, self.clock))
+        return asyncio.run(register_threads(self.settings, self.store))
 
     def use(self, server: LoopbackModel, **options: object) -> None:
         """Have the name `loopback:…` mean this server."""

@@ -96,7 +96,7 @@ sample_rollout(folder / "codex", started_at_ms=1_780_000_000_000)
 settings = Settings(home=folder, memories=Memories(), sources=(Source(format="codex", root=str(folder / "codex")),))
 clock = FixedClock(1_780_100_000_000)
 with Store.open(settings.database, clock=clock) as store:
-    asyncio.run(register_threads(settings, store, clock))
+    asyncio.run(register_threads(settings, store))
     report = asyncio.run(run_phase1(settings, store, clock, worker_id="w"))
 assert report.claimed == 1 and report.failed == 0, report
 heavy = {{"pydantic", "pydantic_ai", "openai", "httpx2", "stillroom.models.http1", "genai_prices"}}

@@ -26,6 +26,7 @@ from stillroom.insight.doctor.places import check_places
 from stillroom.pausing import pause
 from stillroom.store import ConsolidationClaim, Store
 from stillroom.thread import FileStamp, Thread
+from stillroom.undoing import unfinished
 from stillroom.undoing.alone import beside_others
 from stillroom.workspace.history import History
 from stillroom.workspace.staging import open_staging
@@ -347,6 +348,21 @@ def test_other_memories_are_known_by_their_entries(
     for path in (claude / "settings.json", tmp_path / ".claude.json", codex / "config.toml"):
         path.write_bytes(b'{"hooks": [[[' * 1000)
     assert other(settings, {}) == [("note", "Claude")]
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (unfinished.Undoing(run="r", first="f", discard_edits=False, at=1), "an `undo`"),
+        (unfinished.Redacting(at=1), "a `redact --retro`"),
+    ],
+)
+def test_what_was_killed_before_its_end_is_told_and_can_be_finished(
+    settings: Settings, clock: FixedClock, work: unfinished.Unfinished, said: str
+) -> None:
+    unfinished.begin(settings.home, work)
+    (found,) = [each for each in check_leftovers(settings, clock) if each.finding.check == "unfinished"]
+    assert found.finding.what.startswith(said) and found.mend is not None
 
 
 def test_a_note_of_something_begun_that_can_t_be_read_is_told(settings: Settings, clock: FixedClock) -> None:

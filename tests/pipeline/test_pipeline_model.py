@@ -183,7 +183,7 @@ async def test_what_is_undone_is_not_made_again_by_a_model_either(
         asked = len(server.requests)
         history = open_history(settings)
         with Store.open(settings.database, clock=clock) as store:
-            assert undo(settings, store, history, plan_undo(settings, history, None, now=clock.now())).held_out == 6
+            assert undo(settings, store, plan_undo(settings, history, None, now=clock.now())).held_out == 6
         clock.advance(seconds=8 * HOUR)
         again = await run(settings, clock)
         assert (len(server.requests), again.failed) == (asked, False)

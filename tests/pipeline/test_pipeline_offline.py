@@ -117,7 +117,7 @@ async def test_a_folder_that_outlived_its_database_is_not_emptied_while_another_
     before = files(settings.root)
     settings.database.unlink()
     with Store.open(settings.database, clock=clock) as store:
-        await register_threads(settings, store, clock)
+        await register_threads(settings, store)
         claims = store.extraction.claim(
             worker_id="another",
             current_thread_id=None,

@@ -70,7 +70,7 @@ class UsageHome:
         os.utime(path, ns=(at * 10**9, at * 10**9 + path.stat().st_size))
 
     def register(self) -> None:
-        asyncio.run(register_threads(self.settings, self.store, self.clock))
+        asyncio.run(register_threads(self.settings, self.store))
 
     def count(self, **options: Any) -> UsageReport:
         self.register()

@@ -112,8 +112,8 @@ def test_a_pass_finds_it_without_any_setting_and_beside_chosen_sources(tmp_path:
         recorder.user("Use tabs, never spaces.")
     settings, clock = load_settings(home=home), FixedClock(2_000_000_000_000)
     with Store.open(settings.database, clock=clock) as store:
-        first = asyncio.run(register_threads(settings, store, clock))
-        again = asyncio.run(register_threads(settings, store, clock))
+        first = asyncio.run(register_threads(settings, store))
+        again = asyncio.run(register_threads(settings, store))
         thread = store.threads.get(recorder.thread_id)
     assert (first.found, again.found, again.unchanged) == (1, 0, 1)
     assert thread is not None and (thread.agent, thread.preview) == ("stillroom", "Use tabs, never spaces.")

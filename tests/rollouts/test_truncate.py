@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stillroom.rollouts.truncate import approx_tokens, ceil_boundary, floor_boundary, middle_truncate
+from stillroom.rollouts.truncate import ceil_boundary, floor_boundary, middle_truncate
 
 
 def test_a_boundary_inside_a_character_moves_before_it() -> None:
@@ -51,8 +51,3 @@ def test_what_is_kept_fits_and_is_text_of_both_ends(text: str, limit: int) -> No
         _, _, tail = rest.partition("…")
         assert text.startswith(head) and text.endswith(tail)
         assert 4 * limit - 6 <= len((head + tail).encode()) <= 4 * limit
-
-
-@given(st.text())
-def test_tokens_are_bytes_by_four_rounded_up(text: str) -> None:
-    assert approx_tokens(text) == math.ceil(len(text.encode()) / 4)

@@ -31,7 +31,7 @@ def undone(house: House, revision: str | None = None, *, discard_edits: bool = F
     history = open_history(house.settings)
     plan = plan_undo(house.settings, history, revision, now=house.clock.now(), discard_edits=discard_edits)
     with house.store() as store:
-        return undo(house.settings, store, history, plan)
+        return undo(house.settings, store, plan)
 
 
 @pytest.fixture(scope="module")

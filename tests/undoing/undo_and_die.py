@@ -30,7 +30,7 @@ def main() -> None:
     with alone(home), Store.open(settings.database, clock=clock) as store:
         history = open_history(settings)
         plan = plan_undo(settings, history, None, now=clock.now())
-        undo(settings, store, history, plan, checkpoint=checkpoint)
+        undo(settings, store, plan, checkpoint=checkpoint)
     print("undone", flush=True)
 
 

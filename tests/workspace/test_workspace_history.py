@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from stillroom.config import StageTwo
 from stillroom.errors import HistoryError
 from stillroom.workspace import texts
-from stillroom.workspace.diff import remove_workspace_diff, workspace_diff_text, write_workspace_diff
+from stillroom.workspace.diff import workspace_diff_text, write_workspace_diff
 from stillroom.workspace.git import Content, Repository
-from stillroom.workspace.history import Change, EnsureReport, History
+from stillroom.workspace.history import Change, History
 from stillroom.workspace.patch import added, bounded, deleted, modified
 from stillroom.workspace.scanning import unseen
 from stillroom.workspace.texts import Pair, hunks
@@ -48,15 +48,15 @@ def objects(history: History) -> set[str]:
 
 def test_a_fresh_history_of_an_empty_folder(tmp_path: Path, root: Path) -> None:
     history = History(tmp_path / "history.git")
-    assert history.ensure(root, now=NOW) == EnsureReport()
+    assert history.ensure(root, now=NOW) is None
     assert history.head() is not None and history.changes(root) == []
-    assert history.ensure(root, now=NOW) == EnsureReport()
+    assert history.ensure(root, now=NOW) is None
 
 
-def test_what_is_there_first_is_adopted_and_said(tmp_path: Path, root: Path) -> None:
+def test_what_is_there_first_becomes_the_baseline(tmp_path: Path, root: Path) -> None:
     (root / "MEMORY.md").write_text("old\n", encoding="utf-8")
     history = History(tmp_path / "history.git")
-    assert history.ensure(root, now=NOW) == EnsureReport(adopted=True)
+    assert history.ensure(root, now=NOW) is None
     assert history.changes(root) == []
 
 
@@ -78,7 +78,7 @@ def test_an_unusable_history_is_moved_aside_and_rebuilt(tmp_path: Path, root: Pa
             for path in sorted((git_dir / "objects").rglob("*"), reverse=True):
                 path.unlink() if path.is_file() else path.rmdir()
     report = History(git_dir).ensure(root, now=NOW)
-    assert report == EnsureReport(adopted=True, moved_aside=tmp_path / f"history.git.broken-{NOW}")
+    assert report == tmp_path / f"history.git.broken-{NOW}"
     assert (tmp_path / f"history.git.broken-{NOW}").exists()
     assert History(git_dir).changes(root) == []
 
@@ -254,7 +254,6 @@ def test_a_clean_diff_file_says_none_and_is_no_change_itself(root: Path, history
     assert path.read_text(encoding="utf-8").endswith("\n\n## Status\n- none\n")
     assert history.changes(root) == []
     assert history.commit(root, "nothing", now=NOW) is None
-    assert remove_workspace_diff(root) and not remove_workspace_diff(root)
 
 
 def test_a_link_in_place_of_the_diff_file_is_replaced_not_followed(
@@ -287,7 +286,7 @@ def test_without_git_the_error_says_so(root: Path, history: History, monkeypatch
 def test_a_large_file_is_left_out_of_history(tmp_path: Path, root: Path) -> None:
     history = History(tmp_path / "history.git", limits=StageTwo(max_file_bytes=10))
     (root / "large").write_bytes(b"x" * 11)
-    assert history.ensure(root, now=NOW) == EnsureReport()
+    assert history.ensure(root, now=NOW) is None
     assert history.changes(root) == []
 
 

@@ -122,7 +122,7 @@ def threads_command(
         with progress_bars(wanted=not json) as listen:
             report, unsure = RegisterReport(), None
             if not no_scan:
-                scan = register_threads(settings, store, clock, on_progress=listen)
+                scan = register_threads(settings, store, on_progress=listen)
                 report = asyncio.run(until_stopped(scan))
                 unsure = _obeyed(settings, store)
             wanted = _wanted(settings, store, clock.now_ms(), agent, cwd)

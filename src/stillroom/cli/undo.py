@@ -90,7 +90,7 @@ def undo_command(
         stopped = plan.preview.conflicts and not discard_edits
         if not (yes or stopped or agrees("Take this back?")):
             return 1
-        done = undo(settings, store, history, plan)
+        done = undo(settings, store, plan)
     print_json(_Answer(plan.preview, done)) if json else _tell(done)
     return 0
 

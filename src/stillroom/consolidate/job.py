@@ -114,7 +114,7 @@ class Job:
         aside = self.history.set_aside_if_damaged(now=self.clock.now()) if self.doubts_history else None
         recovery = recover(self.settings.staging, self.history, limits=self.limits)
         prepare_folder(self.settings.root, limits=self.limits)
-        baseline = self.history.ensure(self.settings.root, now=self.clock.now())
+        unusable = self.history.ensure(self.settings.root, now=self.clock.now())
         if takes_over:
             self.history.take(self.settings.root, now=self.clock.now())
         self.history.note_folder(self.settings.root)
@@ -124,7 +124,7 @@ class Job:
             noted.append(
                 f"the folder is taken over; what was in it is commit {self.history.head()} of {self.history.git_dir}"
             )
-        if aside := baseline.moved_aside or aside:
+        if aside := unusable or aside:
             noted.append(f"the history could not be read; it is at {aside}, and a new one begins here")
         for path in (self.settings.root / HANDBOOK, self.settings.root / SUMMARY):
             if path.exists() and path.stat().st_size > self.limits.max_file_bytes:

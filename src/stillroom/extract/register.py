@@ -11,7 +11,6 @@ from typing import assert_never
 
 import msgspec
 
-from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.extract.engine import redactor
 from stillroom.extract.own_sessions import OwnFolders
@@ -44,7 +43,7 @@ class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def register_threads(
-    settings: Settings, store: Store, clock: Clock, *, on_progress: ProgressListener = silent
+    settings: Settings, store: Store, *, on_progress: ProgressListener = silent
 ) -> RegisterReport:
     """Scan the sources and save what is new, in one transaction. An unchanged file costs one `stat`.
 

@@ -5,11 +5,6 @@ from __future__ import annotations
 BYTES_PER_TOKEN = 4
 
 
-def approx_tokens(text: str) -> int:
-    """How many tokens `text` counts for: its UTF-8 bytes by four, rounded up."""
-    return -(-len(_encode(text)) // BYTES_PER_TOKEN)
-
-
 def middle_truncate(text: str, token_limit: int) -> str:
     """Keep both ends of `text`, `token_limit` tokens in all, with a marker between.
 

@@ -1,7 +1,7 @@
 """Takes consolidations back: the folder, what the database selected for it, and what the next pass would do.
 
     plan = plan_undo(settings, history, None)           # shows what goes; nothing is changed
-    report = undo(settings, store, history, plan, now=…)
+    report = undo(settings, store, plan)
 
 A person's edits stay: those made since are put on top of what the folder was before. Where both changed the same lines
 nothing is done, and the files are told. The undone versions stay in the history. Killed at any point, the next command
@@ -91,9 +91,7 @@ def plan_undo(
     return UndoPlan(work, preview)
 
 
-def undo(
-    settings: Settings, store: Store, history: History, plan: UndoPlan, *, checkpoint: Checkpoint = nothing
-) -> Undone:
+def undo(settings: Settings, store: Store, plan: UndoPlan, *, checkpoint: Checkpoint = nothing) -> Undone:
     """Carry the plan out. For whoever works alone (`undoing.alone`). Raises `WorkspaceError`, having changed nothing,
     for edits that can't be kept."""
     if plan.preview.conflicts and not plan.work.discard_edits:

@@ -26,12 +26,6 @@ def write_workspace_diff(folder: Path, changes: Sequence[Change], diff: str) -> 
     return folder / DIFF_FILE
 
 
-def remove_workspace_diff(folder: Path) -> bool:
-    """Delete the diff file; whether there was one."""
-    with opened(folder) as root:
-        return drop(root, DIFF_FILE)
-
-
 def workspace_diff_text(changes: Sequence[Change], diff: str) -> str:
     """The file's text, byte for byte as the format has it."""
     if not changes:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import msgspec
-
 from stillroom.config import StageTwo
 from stillroom.errors import HistoryError
 from stillroom.workspace import patch
@@ -30,15 +28,6 @@ class Change(NamedTuple):
 
     status: ChangeStatus
     path: str
-
-
-class EnsureReport(msgspec.Struct, frozen=True):
-    """What it took to have a usable baseline."""
-
-    #: The folder's content became the baseline, unseen by any agent.
-    adopted: bool = False
-    #: Where an unusable history was put aside.
-    moved_aside: Path | None = None
 
 
 def compare(old: Mapping[str, Entry], new: Mapping[str, Entry]) -> list[Change]:
@@ -78,19 +67,18 @@ class History:
         """The same for the copy that a run works on, and the one that it leaves to the next."""
         return self.git_dir / "looks.copy"
 
-    def ensure(self, folder: Path, *, now: int) -> EnsureReport:
-        """Make sure that there is a baseline.
+    def ensure(self, folder: Path, *, now: int) -> Path | None:
+        """Make sure that there is a baseline: without a usable one the folder as it is becomes it, unseen by any agent.
 
-        Without a usable one the folder as it is becomes it, and the report says so.
+        Returns where a history that could not be used was put aside.
         """
         if self.repository.loads():
             self.repository.remove_stale_locks()
-            return EnsureReport()
+            return None
         aside = self._move_aside(now)
         self.repository.create()
-        present = scan(folder, limits=self.limits)
         self.take(folder, now=now)
-        return EnsureReport(adopted=bool(present.files), moved_aside=aside)
+        return aside
 
     def take(self, folder: Path, *, now: int) -> str | None:
         """Keep the folder as it is, whoever wrote it: it becomes the baseline."""

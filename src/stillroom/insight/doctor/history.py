@@ -59,9 +59,9 @@ def _begin_anew(settings: Settings, clock: Clock) -> str:
     history = History(settings.history, limits=settings.stage_two)
     with alone(settings.home, wait_seconds=0):
         aside = history.set_aside_if_damaged(now=clock.now()) if history.git_dir.exists() else None
-        report = history.ensure(settings.root, now=clock.now())
+        unusable = history.ensure(settings.root, now=clock.now())
         history.note_folder(settings.root)
-    moved = report.moved_aside or aside
+    moved = unusable or aside
     return "a new one begins with the folder as it is" + (f"; the old one is `{moved}`" if moved else "")
 
 

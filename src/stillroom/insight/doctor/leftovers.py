@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import assert_never
 
 from stillroom.clock import Clock
 from stillroom.config import Settings
@@ -47,6 +48,10 @@ def _unfinished(settings: Settings, clock: Clock) -> Iterator[Found]:
             yield _to_finish(settings, clock, what, path)
         case unfinished.Undoing():
             yield _to_finish(settings, clock, "an `undo` was killed before its end", path)
+        case unfinished.Redacting():
+            yield _to_finish(settings, clock, "a `redact --retro` was killed before its end", path)
+        case _:
+            assert_never(work)
 
 
 def _to_finish(settings: Settings, clock: Clock, what: str, path: str) -> Found:
