@@ -304,7 +304,8 @@ root = "/nowhere/at/all"
     assert "max_rollouts_per_startup = 1000` is out of range: 128 counts" in told
     assert "OPENAI_API_KEY" in told
     assert "/nowhere/at/all" in told
-    assert [each.what.split("`")[1] for each in found if each.severity == "note"] == ["memories.dual_write"]
+    notes = [each.what for each in found if each.check == "settings" and each.severity == "note"]
+    assert [note.split("`")[1] for note in notes] == ["memories.dual_write"]
 
 
 def other(settings: Settings, environ: Mapping[str, str]) -> list[tuple[str, str]]:
