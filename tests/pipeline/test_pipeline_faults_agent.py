@@ -86,6 +86,30 @@ def processes_marked() -> list[str]:
     return [pid for pid in found if int(pid) != os.getpid()]
 
 
+def test_an_agent_that_fills_its_folder_is_told_and_may_clean_it_up(house: FaultyHouse) -> None:
+    fill = "for i in 1 2 3 4; do head -c 900000 /dev/zero > big$i; done; sleep 5"
+    turns = ["call", fill, "call", WORK, "done", "call", "sleep 0.2; rm big*; sleep 0.2", "done"]
+    told: list[str] = []
+
+    def answer(request: RecordedRequest) -> Reply:
+        if not request.json.get("tools"):
+            return Say(SAMPLE_MEMORY)
+        told.append(str(request.json))
+        return CallTool("shell", {"command": turns.pop(0)}) if turns.pop(0) == "call" else Say("done")
+
+    with LoopbackModel(answer) as server:
+        house.set(
+            memories=Memories(extract_model="loopback:gpt-5-mini", consolidation_model="loopback:gpt-5"),
+            providers={"loopback": server.provider()},
+            stage_two=StageTwo(max_folder_bytes=2_000_000, max_file_bytes=1_000_000),
+        )
+        report = house.run()
+    assert isinstance(report.consolidate, Consolidated), report.consolidate
+    assert "the tools were stopped: the folder holds" in told[1]
+    assert "the folder holds more than 2,000,000 bytes" in told[3]
+    assert turns == []
+
+
 @pytest.mark.parametrize("name", MISDEEDS)
 def test_whatever_the_agent_does_the_folder_is_whole_and_nothing_else_is_touched(house: FaultyHouse, name: str) -> None:
     misdeed, ends = MISDEEDS[name]

@@ -68,6 +68,8 @@ class Judge:
     def _findings(self, folder: Path) -> list[Finding]:
         limits, memory = self._settings.stage_two, self._staging.memory
         findings = check_artifacts(folder, before=self._before, limits=limits, memory=memory)
+        if any(finding.rule == "unreadable" for finding in findings):  # too full: nothing more can be told of it
+            return findings
         if self._engine == OFFLINE:  # rules copy lines of their inputs, and those are without what is withheld
             return findings
         shown_files = {path: content.data for path, content in self._staging.shown_files().items()}

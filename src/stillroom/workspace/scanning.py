@@ -162,8 +162,8 @@ class _Walk:
         self.total += size
         if self.total > self.limits.max_folder_bytes:
             raise WorkspaceError(
-                f"the folder holds more than {self.limits.max_folder_bytes} bytes",
-                hint="move large files out of the memory folder",
+                f"the folder holds more than {self.limits.max_folder_bytes:,} bytes",
+                hint="move large files out of it",
             )
 
     def file(self, descriptor: int, name: str, path: str) -> None:
