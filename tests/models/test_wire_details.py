@@ -4,6 +4,8 @@ from pathlib import Path
 
 from stillroom.config import Settings, StageOne
 from stillroom.models import StructuredRequest, open_structured
+from stillroom.models.attempts import Failed
+from stillroom.models.protocols import read_reply
 from stillroom.stopping import Stop
 from stillroom.testing import SAMPLE_MEMORY, FixedClock, ListLedger, LoopbackModel, Say, Status
 
@@ -62,3 +64,11 @@ def test_the_schema_that_a_strict_api_refuses_is_refused_by_the_loopback_too():
     assert schema_fault({"type": "object", "properties": {}, "additionalProperties": False}) is None
     open_child = {"type": "object", "properties": {"b": {}}, "required": ["b"], "additionalProperties": False}
     assert schema_fault(open_child) == "schema.b has no type"
+
+
+def test_a_reply_that_is_none_is_shown_by_how_it_begins():
+    page = b"<!doctype html>\n<title>Sign in</title>\xff" + b"x" * 10_000
+    failed = read_reply(page, kind="openai-chat")
+    assert isinstance(failed, Failed)
+    assert "it begins `<!doctype html> <title>Sign in</title>" in str(failed.error)
+    assert len(str(failed.error)) < 300

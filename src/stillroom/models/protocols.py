@@ -13,6 +13,8 @@ from stillroom.models.provider_errors import from_failed_response
 from stillroom.models.structured import StructuredRequest
 from stillroom.spending import Usage
 
+#: Of a reply that is none: enough to know a login page or an error of a proxy.
+_SHOWN_BYTES = 80
 _PATHS: dict[ProviderKind, str] = {"openai-responses": "/responses", "openai-chat": "/chat/completions"}
 
 
@@ -45,7 +47,9 @@ def read_reply(body: bytes, *, kind: ProviderKind) -> Attempt:
             case _:
                 assert_never(kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Failed(error=InvalidReply(f"the provider's reply is not what `{kind}` sends: {error}"))
+        begins = " ".join(body[:_SHOWN_BYTES].decode("utf-8", "replace").split())
+        message = f"the provider's reply is not what `{kind}` sends ({error}): it begins `{begins}`"
+        return Failed(error=InvalidReply(message))
 
 
 # --- Responses
