@@ -12,10 +12,13 @@ from stillroom.offline.session import checks, options, settings
 from stillroom.offline.session.hearing import Heard
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import sentences, words
+from stillroom.pattern import late
 from stillroom.rollouts.events import Ran
 
 Tone = Literal["plain", "done", "hypothesis", "intention", "proposal", "disproved", "unfinished"]
 
+#: Of scripts without spaces every character.
+_PART = late(r"[A-Za-z0-9_]+|[^\x00-\x7f]")
 _MIN_WEIGHT, _MAX_CHARS = 2.5, 420
 _SETBACK_SCORE = 2.0
 """A sentence after an edit says why it didn't do from this on."""
@@ -126,23 +129,27 @@ def _says_of_what(disproof: Statement) -> bool:
 
 
 class _Evidence:
-    """What tools have shown so far in a turn."""
+    """What tools have shown so far in a turn, by words: a turn may have thousands of outputs."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
+        self._words: set[str] = set()
 
     def add(self, run: Ran) -> None:
-        self._texts.append(run.command or run.arguments[:4000])
-        self._texts.append(checks.output_of(run))
+        self._see(run.command or run.arguments[:4000])
+        self._see(checks.output_of(run))
         for edit in run.edits:
-            self._texts.append(edit.path)
-            self._texts.append(edit.diff[:8000])
+            self._see(edit.path)
+            self._see(edit.diff[:8000])
 
     def holds(self, name: str) -> bool:
-        return any(name in text for text in self._texts)
+        parts = _PART.findall(name)
+        return bool(parts) and self._words.issuperset(parts)
 
     def __bool__(self) -> bool:
-        return bool(self._texts)
+        return bool(self._words)
+
+    def _see(self, text: str) -> None:
+        self._words.update(_PART.findall(text))
 
 
 def _statements(turn: Turn) -> list[Statement]:
