@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import chosen, kinds, overwritten, referents, settings, shell, stance, values
+from stillroom.offline.session import chosen, heeded, kinds, overwritten, referents, settings, shell, stance, values
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import Wish, amended, amends, distinct, without_replaced
 from stillroom.offline.session.wishes import wishes_of
@@ -75,7 +75,7 @@ def listen(turns: list[Turn]) -> Heard:
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
         wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]
     kept = [wish for wish in wishes if not (wish.turn in undone and wish.kind in ("decision", "preference"))]
-    kept, outdated = without_replaced(kept)
+    kept, outdated = without_replaced(heeded.only(kept, turns))
     kept = [values.loosed(wish) for wish in kept]
     return Heard(
         wishes=tuple(distinct(kept)),
