@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from stillroom.offline import cues
 from stillroom.offline.session import explanations, kinds, referents, runs, stance
+from stillroom.offline.session.checkout import Line, lines_of
 from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.hearing import Heard
@@ -40,11 +41,13 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         told = _symptom(turn)
         if turn.number in heard.undone:
             # What they had wanted done about it was taken back.
-            symptom = _complaint(told, turn.spoken) or symptom
+            symptom = _complaint(told, turn.spoken) or symptom or _opening(turn)
             continue
-        symptom = told or symptom
+        symptom = symptom if symptom and _only_says_still(told, turn) else told or symptom
         here = [s for s in said.get(turn.number, ()) if s.text not in used]
         edits = [i for i, s in enumerate(turn.steps) if isinstance(s, Ran) and s.ok is not False and s.edits]
+        if edits and _only_puts_back(turn, turns, heard):
+            continue
         if not edits:
             # The fix may come a message or two later, when the user has said go.
             explaining = _explaining(turn, here, symptom) if turn.number not in heard.contradicted else []
@@ -90,6 +93,17 @@ def _tells_more(sentence: str, turn: Turn) -> bool:
     )
 
 
+def _opening(turn: Turn) -> str:
+    """What a session begins with, when that asks for nothing to be made: a fault, by whatever words."""
+    told = _fullest(turn) if not turn.number else ""
+    return "" if kinds.asks_for_work(told, turn.spoken) or kinds.is_question(told, turn.spoken) else told
+
+
+def _only_says_still(told: str, turn: Turn) -> bool:
+    """Whether a complaint is on the fault that was told of before ("same step!!"), and tells nothing new of it."""
+    return words.weight(words.content(told)) < kinds.LEANING and cues.has("broken", told, turn.spoken)
+
+
 def _complaint(symptom: str, spoken: tuple[str, ...]) -> str:
     """Of a symptom, the clauses that say what is wrong; all of it when none does by itself."""
     wrong = [c for c in kinds.CLAUSES.split(symptom) if cues.has("problem", c, spoken)]
@@ -105,6 +119,19 @@ def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Stateme
         here = plain if any(s.causal for s in plain) else [s for s in here if s.step < here[-1].step]
     explains = symptom or any(s.causal or (not asks and s.score >= _TELLING) for s in here)
     return here if turn.runs and explains else []
+
+
+def _only_puts_back(turn: Turn, turns: Sequence[Turn], heard: Heard) -> bool:
+    """Whether the edits of `turn` only put files back as they had been before an attempt, undone in it."""
+    attempts = [_lines(turns[number]) for number, by in heard.undone.items() if by == turn.number]
+    put_in, took_out = _lines(turn)
+    return bool(put_in) and any(put_in <= removed and took_out <= added for added, removed in attempts)
+
+
+def _lines(turn: Turn) -> tuple[set[Line], set[Line]]:
+    """The lines that the edits of `turn` put in, and those that they took out."""
+    pairs = [lines_of(edit) for run in turn.runs if run.ok is not False for edit in run.edits]
+    return set().union(*(added for added, _ in pairs)), set().union(*(removed for _, removed in pairs))
 
 
 def _is_seen(turn: Turn, causes: Sequence[Statement]) -> bool:
@@ -163,6 +190,11 @@ def _lasting_part(symptom: str, spoken: tuple[str, ...]) -> str:
     """A symptom without the clauses that are true only now; of one that is all of today, what is wrong."""
     clauses = re.split(r"(?<=[,;，；、])\s*", symptom)
     lasting = [c for clause in clauses if (c := _without_its_day(clause, spoken))]
-    if not any(words.weight(words.content(c)) >= _SAYS_SOMETHING for c in lasting):
+    if not any(_says_something(c, spoken) for c in lasting):
         lasting = [c for c in clauses if cues.has("problem", c, spoken) and not _READING.search(c)][:1]
     return "".join(c if c.endswith(("，", "；", "、")) else c + " " for c in lasting).strip(" ,;，；、")
+
+
+def _says_something(clause: str, spoken: tuple[str, ...]) -> bool:
+    told = clause[cues.opens("greeting", clause, spoken) :]
+    return words.weight(words.content(told)) >= _SAYS_SOMETHING
