@@ -127,11 +127,16 @@ def verdict(run: Ran) -> Verdict:
     if run.exit_code is None and run.ok is None:
         if not command:
             return "unknown"
-        return "failed" if _says_failed(output_of(run)) else "passed" if _PASSING.search(output_of(run)) else "unknown"
+        return "failed" if _says_failed(output_of(run)) else "passed" if says_passed(run) else "unknown"
     # Commands that only look may well show the word.
     if command and shell.hides_status(command) and not looks_only(run) and _says_failed(output_of(run)):
         return "failed"
     return "passed"
+
+
+def says_passed(run: Ran) -> bool:
+    """Whether the output says that checks passed."""
+    return _PASSING.search(output_of(run)) is not None
 
 
 def looks_only(run: Ran) -> bool:

@@ -18,6 +18,7 @@ class Failure:
     exit_code: int | None = None
     error: str = ""
     reported: str = ""  #: the user's words, when no command showed it
+    measured: bool = False  #: a command read otherwise after the fix than before it
     attempts: int = 1
     #: The run that passed: the same command, or another one for the same purpose.
     passed: str = ""
@@ -40,7 +41,7 @@ class Failure:
     def worth_keeping(self) -> bool:
         """A run that failed once and then passed by itself teaches nothing."""
         if self.reported:
-            return bool(self.causes)
+            return bool(self.causes) or (self.measured and bool(self.files))
         if self.resolved:
             known = bool(self.error or self.causes or self.other_command)
             return known and bool(self.files or self.causes or self.other_command or self.told or self.remedy)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import explanations, kinds, referents, runs, stance
+from stillroom.offline.session import explanations, kinds, measured, referents, runs, stance
 from stillroom.offline.session.checkout import Line, lines_of
 from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.findings import Found, Statement
@@ -35,15 +36,17 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
     for statement in found.said:
         said.setdefault(statement.turn, []).append(statement)
     out: list[Failure] = []
-    symptom = ""
+    symptom = opening = first = ""
     carried: list[Statement] = []  # said in a turn whose fix came with a later one
     for turn in turns:
         told = _symptom(turn)
+        opening = opening or _opening(turn)
         if turn.number in heard.undone:
             # What they had wanted done about it was taken back.
-            symptom = _complaint(told, turn.spoken) or symptom or _opening(turn)
+            symptom = _complaint(told, turn.spoken) or symptom or opening
             continue
         symptom = symptom if symptom and _only_says_still(told, turn) else told or symptom
+        first = first or opening or (symptom if _tells_enough(symptom, turn.spoken) else "")
         here = [s for s in said.get(turn.number, ()) if s.text not in used]
         edits = [i for i, s in enumerate(turn.steps) if isinstance(s, Ran) and s.ok is not False and s.edits]
         if edits and _only_puts_back(turn, turns, heard):
@@ -66,6 +69,11 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         if causes and (symptom or (_first(turn) and _is_seen(turn, causes))):
             out.append(_failure(turns, turn, symptom or _first(turn), causes, edits[-1]))
             symptom = ""
+        elif first and turn.number not in heard.contradicted and measured.across(turns, turn, edits[0], edits[-1]):
+            after = _on_the_edits(turn, [s for s in here if s.step > edits[-1]])
+            out.append(replace(_failure(turns, turn, first, after, edits[-1]), measured=True))
+            symptom = ""
+        opening = first = ""
     return out
 
 
@@ -86,17 +94,26 @@ def _symptom(turn: Turn) -> str:
 
 def _tells_more(sentence: str, turn: Turn) -> bool:
     """Whether a sentence at the beginning of a session tells enough to be what it is about."""
-    return (
-        not turn.number
-        and kinds.own_weight(sentence, turn.spoken) >= kinds.LEANING
-        and not cues.has("bygone", sentence, turn.spoken)
-    )
+    return not turn.number and _tells_enough(sentence, turn.spoken) and not cues.has("bygone", sentence, turn.spoken)
 
 
 def _opening(turn: Turn) -> str:
-    """What a session begins with, when that asks for nothing to be made: a fault, by whatever words."""
+    """What a session begins with, when that asks for nothing to be made or left: a fault, by whatever words."""
     told = _fullest(turn) if not turn.number else ""
-    return "" if kinds.asks_for_work(told, turn.spoken) or kinds.is_question(told, turn.spoken) else told
+    asks = kinds.asks_for_work(told, turn.spoken) or kinds.is_question(told, turn.spoken)
+    if asks or any(cues.has(kind, told, turn.spoken) for kind in ("prohibition", "personal", "oneoff")):
+        return ""
+    return told if _tells_enough(_lasting_part(told, turn.spoken), turn.spoken) else ""
+
+
+def _tells_enough(told: str, spoken: tuple[str, ...]) -> bool:
+    return words.weight(words.content(told)) >= kinds.LEANING
+
+
+def _on_the_edits(turn: Turn, said: Sequence[Statement]) -> list[Statement]:
+    """Of what is said after an edit, the first that has a word of what it changed."""
+    held = frozenset().union(*(words.pieces(e.diff) for run in turn.runs if run.ok is not False for e in run.edits))
+    return [s for s in said if s.tone == "plain" and words.pieces(s.text) & held][:1]
 
 
 def _only_says_still(told: str, turn: Turn) -> bool:
@@ -148,11 +165,12 @@ def _failure(turns: Sequence[Turn], turn: Turn, symptom: str, causes: Sequence[S
     changed = runs.edits(turns, (turn.number, -1), (turn.number, len(turn.steps)))
     return Failure(
         turn=turn.number,
-        step=causes[0].step,
+        step=causes[0].step if causes else last,
         reported=words.shorten(_lasting_part(symptom, turn.spoken) or symptom, 200),
         causes=tuple(causes),
         files=tuple(dict.fromkeys(path for path, _ in changed)),
         passed=passed[-1].part if passed else "",
+        change="" if causes or not changed else runs.added(changed[-1][1]),
     )
 
 
