@@ -56,6 +56,9 @@ def test_stem_of_a_foreign_id_takes_the_time_of_the_thread() -> None:
 @given(st.text(), st.integers(), st.none() | st.text())
 def test_stem_is_a_plain_file_name_for_anything(thread_id: str, seconds: int, slug: str | None) -> None:
     stem = artifacts.summary_stem(thread_id, seconds, slug)
+    for name in (stem, f"{stem}-2"):
+        assert artifacts.hash_in_name(f"rollout_summaries/{name}.md") == artifacts.thread_hash(thread_id)
+    assert artifacts.hash_in_name("rollout_summaries/mine.md") is None
     assert len(stem) <= 85 and stem.isascii() and not set(stem) - set("0123456789-_T" + artifacts._ALPHABET)
 
 

@@ -19,7 +19,14 @@ from stillroom.thread import Thread
 from stillroom.undoing.projects import place_of
 from stillroom.undoing.purging import SUMMARY_HEAD
 from stillroom.undoing.traces import Traces, phrases_of, shared_phrases
-from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES, raw_sections, summary_stem
+from stillroom.workspace.artifacts import (
+    RAW_MEMORIES,
+    SUMMARIES,
+    hash_in_name,
+    raw_sections,
+    summary_stem,
+    thread_hash,
+)
 from stillroom.workspace.history import History
 from stillroom.workspace.layout import EXTENSIONS
 from stillroom.workspace.scanning import scan
@@ -164,7 +171,8 @@ def _folder_texts(settings: Settings) -> list[tuple[str, str]]:
 
 
 def _old_texts(history: History | None, ids: Collection[str]) -> list[tuple[str, str]]:
-    """What code copied into any version of the folder, where it names one of these threads.
+    """What code copied into any version of the folder, where it names one of these threads. Of thousands of summaries
+    those are read whose names may be of them.
 
     `raw_memories.md` is large and in every version; it is read only if a thread's summary says that there is more than
     one version of what was extracted of it.
@@ -172,7 +180,10 @@ def _old_texts(history: History | None, ids: Collection[str]) -> list[tuple[str,
     if history is None or history.head() is None:
         return []
     paths = history.repository.blob_paths()
-    summaries = {blob for blob, path in paths.items() if path.startswith(f"{SUMMARIES}/")}
+    hashes = {None, *map(thread_hash, ids)}
+    summaries = {
+        blob for blob, path in paths.items() if path.startswith(f"{SUMMARIES}/") and hash_in_name(path) in hashes
+    }
     found = _naming(history, paths, summaries, ids)
     if len(found) > len({head[1] for _, text in found if (head := SUMMARY_HEAD.match(text))}):
         found += _naming(history, paths, {blob for blob, path in paths.items() if path == RAW_MEMORIES}, ids)

@@ -23,6 +23,7 @@ _SLUG_CHARACTERS = 60
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HASH_SPACE = len(_ALPHABET) ** 4
 _UUID = late(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
+_SUMMARY = late(rf"{SUMMARIES}/\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-zA-Z]{{4}})(?:-[^/]*)?\.md")
 _NOT_IN_SLUG = late(r"[^0-9a-zA-Z]")
 #: The last second that a four-digit year can say.
 _LAST_SECOND = 253_402_300_799
@@ -45,16 +46,28 @@ def summary_stem(thread_id: str, source_updated_at: int, slug: str | None) -> st
     seconds = source_updated_at
     if _UUID.fullmatch(thread_id):
         number = int(thread_id.replace("-", ""), 16)
-        seed = number & 0xFFFFFFFF
         if (number >> 76) & 0xF == 7 and (number >> 62) & 3 == 2:
             seconds = (number >> 80) // 1000
+    stem = f"{_stem_time(seconds)}-{thread_hash(thread_id)}"
+    tail = _slug(slug or "")
+    return f"{stem}-{tail}" if tail else stem
+
+
+def hash_in_name(path: str) -> str | None:
+    """The `thread_hash` that the path of a summary has; None if it has a name of another form."""
+    named = _SUMMARY.fullmatch(path)
+    return named and named[1]
+
+
+def thread_hash(thread_id: str) -> str:
+    """The four characters that stand for a thread in the names of its summaries, whatever else is in them."""
+    if _UUID.fullmatch(thread_id):
+        seed = int(thread_id.replace("-", ""), 16) & 0xFFFFFFFF
     else:
         seed = 0
         for byte in thread_id.encode("utf-8", "surrogatepass"):
             seed = (seed * 31 + byte) & 0xFFFFFFFF
-    stem = f"{_stem_time(seconds)}-{_base62(seed % _HASH_SPACE)}"
-    tail = _slug(slug or "")
-    return f"{stem}-{tail}" if tail else stem
+    return _base62(seed % _HASH_SPACE)
 
 
 def raw_memories_text(outputs: Sequence[Stage1Output]) -> str:
