@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from extract_home import NOW_MS, STAGE, Home, thread_id
 
+from stillroom.config import Source
 from stillroom.extract.engine import open_engine
 from stillroom.extract.outcome import Failed, LostLease, NoOutput, Skipped, WithOutput
 from stillroom.extract.run import run_phase1
@@ -93,6 +94,25 @@ def test_secrets_are_gone_before_the_model_and_before_the_store(home: Home):
     assert b"[REDACTED_SECRET" in server.requests[0].body
     (stored,) = home.store.outputs.latest()
     assert secret not in stored.raw_memory + stored.rollout_summary + (stored.rollout_slug or "")
+
+
+def test_secrets_in_paths_and_in_what_went_wrong_are_gone_too(home: Home):
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    home.codex = home.codex / secret
+    sources = (Source(format="codex", root=str(home.codex)),)
+    home.settings = msgspec.structs.replace(home.settings, sources=sources)
+    home.add(0, size_bytes=2000, cwd=f"/home/dev/{secret}")
+    with LoopbackModel(Status(status=400, message=f"bad key {secret}")) as server:
+        report = home.run(server)
+    (request,) = server.requests
+    assert secret.encode() not in request.body
+    for said in ("rollout_path", "rollout_cwd"):
+        assert "[REDACTED_SECRET:github_token]" in request.user_text.partition(f"{said}: ")[2].partition("\n")[0]
+    (outcome,) = report.outcomes
+    job = home.store.extraction.job(thread_id(0))
+    assert isinstance(outcome, Failed) and job is not None and job.last_error is not None
+    for told in (outcome.reason, job.last_error):
+        assert secret not in told and "bad key [REDACTED_SECRET" in told
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,22 @@ def test_a_retry_takes_what_failed_at_any_age_and_nothing_else(store: Store) -> 
     assert claimed_ids(store) == ["young"]  # beside it, as ever
 
 
+def test_a_retry_and_an_upgrade_have_no_scan_limit(store: Store) -> None:
+    save(
+        store, thread("failed", updated_at=NOW - 3 * DAY), thread("young"), thread("younger", updated_at=NOW - DAY + 1)
+    )
+    (failed,) = (each for each in claim(store) if each.thread_id == "failed")
+    store.extraction.fail(failed, reason="no key", retry_delay_seconds=HOUR)
+    store.jobs.retry_failed()
+    stage = msgspec.structs.replace(ONE, thread_scan_limit=1)
+    for asked in ({"retry": True}, {"upgrade": True}):
+        (taken,) = store.extraction.claim(
+            worker_id="w", current_thread_id=None, memories=Memories(), stage=stage, max_claims=9, **asked
+        )
+        assert taken.thread_id == "failed"
+        store.extraction.release(taken)
+
+
 def test_the_scan_limit_counts_threads_before_their_jobs_are_looked_at(store: Store) -> None:
     """43: and a backfill has no such edge, or extracted threads would hide the older ones for good."""
     for i in range(4):

@@ -178,9 +178,11 @@ def test_the_selection_ranks_by_use_then_by_recency(store: Store, clock: FixedCl
     use(store, "t1", "t0")
     assert selected_ids(store, limit=4) == ["t1", "t0", "t4", "t3"]
     clock.advance(seconds=1)
-    use(store, "t2", at=clock.now())
-    assert selected_ids(store, limit=4) == ["t1", "t2", "t0", "t4"]
-    assert on_disk_ids(store, limit=4) == ["t0", "t1", "t2", "t4"]
+    use(store, "t3", at=clock.now())
+    clock.advance(seconds=1)
+    use(store, "t2", at=clock.now())  # older than the one before it, and used later
+    assert selected_ids(store, limit=4) == ["t1", "t2", "t3", "t0"]
+    assert on_disk_ids(store, limit=4) == ["t0", "t1", "t2", "t3"]
 
 
 def test_use_long_ago_leaves_the_selection_even_if_the_thread_moved_on(store: Store, clock: FixedClock) -> None:
