@@ -74,7 +74,8 @@ def without_renamed(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
 
 def without_refuted(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
     """Without wishes that name a value with which a command failed, and which worked with another one."""
-    return [wish for wish in wishes if not _is_refuted(wish, turns[wish.turn])]
+    steps = {turn: runs.steps(turns[turn]) for turn in {wish.turn for wish in wishes}}
+    return [wish for wish in wishes if not _is_refuted(wish, steps[wish.turn])]
 
 
 def without_outdated(wishes: list[Wish], turns: list[Turn]) -> list[Wish]:
@@ -106,12 +107,12 @@ def _is_outdated(wish: Wish, left: Sequence[tuple[int, float]]) -> bool:
     return any(0 <= turn - wish.turn <= _SOON_TURNS and value in numbers for turn, value in left)
 
 
-def _is_refuted(wish: Wish, turn: Turn) -> bool:
+def _is_refuted(wish: Wish, steps: Sequence[runs.Step]) -> bool:
     told = {*kinds.numbers(wish.quote), *words.identifiers(wish.quote)}
     if not told:
         return False
     failed: list[runs.Step] = []
-    for step in runs.steps(turn):
+    for step in steps:
         if step.failed:
             failed.append(step)
         elif any(_other_value(value, f.part, step.part) for f in failed if f.base == step.base for value in told):
