@@ -64,6 +64,24 @@ async def test_a_backfill_makes_a_memory_folder_of_the_sessions(settings: Settin
 
 
 @pytest.mark.anyio
+async def test_a_secret_in_the_name_of_a_folder_stays_where_files_are_opened_by_it(
+    settings: Settings, clock: FixedClock, codex_home: Path
+) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    for rollout in codex_home.rglob("*.jsonl"):
+        renamed = rollout.read_text("utf-8").replace("work/ledgerkit", f"work/{secret}")
+        rollout.write_text(renamed.replace('"branch":"main"', f'"branch":"{secret}"'), encoding="utf-8")
+    codex_home.rename(codex_home.with_name(secret))
+    sources = (Source(format="codex", root=str(codex_home.with_name(secret))),)
+    report = await backfill(msgspec.structs.replace(settings, sources=sources), clock)
+    assert isinstance(report.consolidate, Consolidated)
+    holding = {name for name, data in files(settings.home).items() if secret.encode() in data}
+    assert {name.partition(".sqlite3")[0] for name in holding} <= {"state"}
+    raw = files(settings.root)["raw_memories.md"]
+    assert b"cwd: /home/dev/work/[REDACTED_SECRET:github_token]\nrollout_path: /" in raw
+
+
+@pytest.mark.anyio
 async def test_a_person_who_asks_for_all_need_not_wait_for_the_pause_that_a_hook_began(
     settings: Settings, clock: FixedClock
 ) -> None:

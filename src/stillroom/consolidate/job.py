@@ -8,8 +8,10 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import msgspec
+
 from stillroom.clock import Clock
-from stillroom.config import Settings
+from stillroom.config import RedactionStyle, Settings
 from stillroom.consolidate.engine import (
     Consolidator,
     ConsolidatorNotStarted,
@@ -23,7 +25,7 @@ from stillroom.models import Allowance
 from stillroom.release import VERSION
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
-from stillroom.store.records import ConsolidationClaim, Selection
+from stillroom.store.records import ConsolidationClaim, Selection, Stage1Output
 from stillroom.wording import many
 from stillroom.workspace import extensions, held
 from stillroom.workspace.artifacts import Artifact, render
@@ -141,7 +143,7 @@ class Job:
             limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days
         )
         self.withheld = [each.line for each in selection.withheld]
-        self._artifacts = render(selection.on_disk)
+        self._artifacts = render(_without_secrets(selection.on_disk, style=memories.redaction))
         return selection
 
     def is_up_to_date(self) -> bool:
@@ -264,3 +266,17 @@ class Job:
             )
         except StoreError as error:  # the lease runs out by itself
             _log.warning("the end of the consolidation could not be recorded: %s", error)
+
+
+def _without_secrets(outputs: Sequence[Stage1Output], *, style: RedactionStyle) -> Sequence[Stage1Output]:
+    """With their paths redacted: the database has these as they are, since files are opened and folders compared by
+    them; what people and models read does not."""
+    paths = "\n".join({path for output in outputs for path in (output.cwd, output.rollout_path)})
+    if redact(paths, style=style) == paths:  # at once, as there are thousands, and hardly ever one with a secret
+        return outputs
+    return [
+        msgspec.structs.replace(
+            output, cwd=redact(output.cwd, style=style), rollout_path=redact(output.rollout_path, style=style)
+        )
+        for output in outputs
+    ]
