@@ -54,6 +54,26 @@ def of(*updated_at: int) -> Selection:
     return Selection(selected=selected, on_disk=selected)
 
 
+def test_a_history_of_many_versions_is_packed_and_one_that_can_not_be_is_told(
+    store: Store, clock: FixedClock, tmp_path: Path
+) -> None:
+    job = claimed(store, clock, tmp_path)
+    job.limits = StageTwo(pack_at_loose_objects=3)
+    job.settings.root.mkdir()
+    job.history.ensure(job.settings.root, now=NOW)
+    assert job.pack_history() == []
+    (job.settings.root / "MEMORY.md").write_text("more\n", encoding="utf-8")
+    job.history.take(job.settings.root, now=NOW)
+    packs = job.history.git_dir / "objects" / "pack"
+    assert not list(packs.glob("*.pack")) and job.pack_history() == [] and list(packs.glob("*.pack"))
+    (job.settings.root / "MEMORY.md").write_text("still more\n", encoding="utf-8")
+    job.history.take(job.settings.root, now=NOW)
+    packs.rename(packs.with_name("packs"))
+    packs.write_bytes(b"")
+    (told,) = job.pack_history()
+    assert told.startswith("the folder is written, but its history could not be packed: ")
+
+
 @pytest.mark.parametrize(("asked", "inputs", "done"), [(50, (20, 70), 70), (90, (20, 70), 90), (90, (), 90)])
 def test_it_is_done_up_to_what_was_asked_for_or_the_newest_input(
     store: Store, clock: FixedClock, tmp_path: Path, asked: int, inputs: tuple[int, ...], done: int

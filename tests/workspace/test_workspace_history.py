@@ -60,6 +60,23 @@ def test_what_is_there_first_becomes_the_baseline(tmp_path: Path, root: Path) ->
     assert history.changes(root) == []
 
 
+def test_many_loose_objects_become_a_pack_oldest_first_and_no_version_changes(root: Path, history: History) -> None:
+    repository = history.repository
+    for number in range(4):
+        (root / "MEMORY.md").write_text("".join(f"{line}\n" for line in range(500 + number)), encoding="utf-8")
+        history.commit(root, f"version {number}", now=NOW + number)
+    versions = repository.run("log", "--format=%H").decode().split()
+    before = [repository.entries(commit) for commit in versions]
+    loose = len(objects(history))
+    assert repository.pack_loose(at_least=loose + 1, at_most=99) == 0
+    assert repository.pack_loose(at_least=loose, at_most=loose - 3) == loose - 3
+    assert len([path for path in objects(history) if "/pack/" not in path]) == 3
+    assert repository.pack_loose(at_least=1, at_most=99) == 3
+    assert not [path for path in objects(history) if "/pack/" not in path]
+    assert repository.pack_loose(at_least=1, at_most=99) == 0
+    assert repository.is_whole() and [repository.entries(commit) for commit in versions] == before
+
+
 @pytest.mark.parametrize("broken", ["file", "empty", "unborn", "head", "objects"])
 def test_an_unusable_history_is_moved_aside_and_rebuilt(tmp_path: Path, root: Path, broken: str) -> None:
     git_dir = tmp_path / "history.git"

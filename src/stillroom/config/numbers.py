@@ -134,6 +134,11 @@ class StageTwo(msgspec.Struct, frozen=True, kw_only=True):
     max_handbook_shrink_percent: int = 34
     #: Entries that are none of ours before a folder counts as somebody else's.
     max_unrelated_entries: int = 3
+    #: git's objects in files of their own before they are packed: some 25 versions, which take a second. Left alone,
+    #: 500 versions of 256 threads become 5,000 files of 137 MB, and a `forget` that packs them takes a minute.
+    pack_at_loose_objects: int = 250
+    #: Of more, so many at once: the next consolidation goes on.
+    max_packed_objects: int = 500
     #: git answers in milliseconds; this long means a hung disk.
     git_timeout_seconds: int = 120
     #: Files and folders at most: 4,096 rollout summaries, and room for skills and notes.

@@ -19,7 +19,7 @@ from stillroom.consolidate.engine import (
 )
 from stillroom.consolidate.judge import Judge
 from stillroom.consolidate.outcome import Failed, FailureStatus
-from stillroom.errors import MemoriesFound, StillroomError, StoreError, way_out
+from stillroom.errors import HistoryError, MemoriesFound, StillroomError, StoreError, way_out
 from stillroom.lanes import Quarantined
 from stillroom.models import Allowance
 from stillroom.release import VERSION
@@ -242,6 +242,15 @@ class Job:
             self.succeed(selection)
         except StoreError as error:
             return [f"the folder is written, but that could not be recorded: {told(error)}"]
+        return []
+
+    def pack_history(self) -> list[str]:
+        """Keep the history small, once in many versions; what a person should know when that can't be done."""
+        limits = self.limits
+        try:
+            self.history.repository.pack_loose(at_least=limits.pack_at_loose_objects, at_most=limits.max_packed_objects)
+        except (HistoryError, OSError) as error:
+            return [f"the folder is written, but its history could not be packed: {told(error)}"]
         return []
 
     def fail(self, failure: StepFailed) -> Failed:

@@ -156,7 +156,8 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
             await asyncio.to_thread(job.confirm)
         with job.step("failed_workspace_commit"):
             published = await asyncio.to_thread(job.publish, staging, selection)
-    unrecorded = await asyncio.to_thread(job.record_success, selection)
+    untold = await asyncio.to_thread(job.record_success, selection)
+    untold += await asyncio.to_thread(job.pack_history)
     return Consolidated(
         inputs=len(selection.selected),
         engine=consolidator.engine,
@@ -166,7 +167,7 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
         deleted=published.deleted,
         kept_for_user=published.kept_for_user,
         ignored=published.ignored,
-        warnings=(*noted, *map(str, warnings), *unrecorded),
+        warnings=(*noted, *map(str, warnings), *untold),
         commit=published.commit,
         usage=consolidator.usage,
         withheld=len(job.withheld),

@@ -23,6 +23,8 @@ BRANCH = "refs/heads/main"
 AUTHOR = "Stillroom <noreply@stillroom.invalid>"
 #: git writes a hundred objects as files, in as many folders, before it makes a pack of them.
 _FILES_OF_A_COMMIT = 256
+#: Contents that a new one is compared with, on the way into a pack; ten take half as long again and save a quarter.
+_PACK_WINDOW = 2
 _LOCKS = (f"{BRANCH}.lock", "HEAD.lock", "packed-refs.lock")
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n"
@@ -109,6 +111,25 @@ class Repository(msgspec.Struct, frozen=True):
             full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             reason = f"`{self.git_dir}` has no room for another version: {full.strerror}"
             raise HistoryError(reason, hint=way_out(full, self.git_dir))
+
+    def pack_loose(self, *, at_least: int, at_most: int) -> int:
+        """Make one pack of the oldest objects that are files of their own, where there are `at_least` so many; how many
+        went into it. Whoever reads meanwhile finds each in one place or the other."""
+        loose = self._loose_objects()
+        if len(loose) < at_least:
+            return 0
+        # In their order versions of one file lie side by side: looking at the next few is enough.
+        chosen = sorted(loose, key=lambda path: path.stat().st_mtime_ns)[:at_most]
+        names = "".join(f"{path.parent.name}{path.name}\n" for path in chosen).encode("ascii")
+        pack = str(self.git_dir / "objects" / "pack" / "pack")
+        self.run("pack-objects", "--quiet", f"--window={_PACK_WINDOW}", pack, stdin=names)
+        self.run("prune-packed", "--quiet")
+        return len(chosen)
+
+    def _loose_objects(self) -> list[Path]:
+        return [
+            path for path in (self.git_dir / "objects").glob("[0-9a-f][0-9a-f]/*") if not path.name.startswith("tmp_")
+        ]
 
     def entries(self, commit: str) -> dict[str, Entry]:
         """Every file of a commit or tree."""
