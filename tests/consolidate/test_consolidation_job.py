@@ -9,7 +9,7 @@ import pytest
 
 from stillroom.clock import FixedClock
 from stillroom.config import Settings, StageTwo
-from stillroom.consolidate.job import Job
+from stillroom.consolidate.job import Job, StepFailed
 from stillroom.errors import StoreError
 from stillroom.store import ConsolidationClaim, Selection, Stage1Output, Store
 from stillroom.workspace.journal import nothing
@@ -83,6 +83,16 @@ def test_it_is_done_up_to_what_was_asked_for_or_the_newest_input(
     job = store.consolidation.job()
     assert job is not None
     assert job.last_success_watermark == done
+
+
+def test_why_it_failed_is_told_without_secrets(store: Store, clock: FixedClock, tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    store.consolidation.enqueue(1)
+    failed = claimed(store, clock, tmp_path).fail(StepFailed("failed_agent", f"HTTP 401: bad key {secret}"))
+    assert failed.reason == "HTTP 401: bad key [REDACTED_SECRET:github_token]"
+    job = store.consolidation.job()
+    assert job is not None
+    assert job.last_error == failed.reason
 
 
 def test_one_that_was_taken_over_is_not_brought_into_the_folder(

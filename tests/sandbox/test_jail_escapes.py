@@ -262,6 +262,22 @@ def test_a_fork_bomb_is_bounded(shell_jail: Jail, folder: Path, in_jail: InJail,
     assert not _sleepers()
 
 
+def test_bwrap_gives_each_kind_of_namespace_of_its_own(shell_jail: Jail, folder: Path, in_jail: InJail) -> None:
+    """Each is a second wall behind the filter of system calls, so that no attempt to get out shows its lack."""
+    if shell_jail.level != "bwrap":
+        pytest.skip("another level has none")
+    kinds = ("net", "pid", "ipc", "uts", "mnt", "user", "cgroup")
+
+    async def scene(worker: Worker) -> None:
+        told = await sh(worker, "".join(f"readlink /proc/self/ns/{kind};" for kind in kinds))
+        outside = [str(Path(f"/proc/self/ns/{kind}").readlink()) for kind in kinds]
+        inside = told.splitlines()[: len(kinds)]
+        assert [kind.partition(":")[0] for kind in inside] == list(kinds)
+        assert not set(inside) & set(outside)
+
+    in_jail(shell_jail, folder, scene)
+
+
 @pytest.mark.parametrize(
     "filler",
     [

@@ -137,6 +137,13 @@ def test_mandatory_lines(remove: str, message: str) -> None:
     assert [problem.message for problem in shape(HANDBOOK.replace(remove, "", 1).splitlines())] == [message]
 
 
+@pytest.mark.parametrize("key", ["scope", "applies_to"])
+def test_a_group_is_told_about_ahead_of_its_tasks(key: str) -> None:
+    (line,) = (line for line in HANDBOOK.splitlines(keepends=True) if line.startswith(f"{key}:"))
+    moved = HANDBOOK.replace(line, "", 1) + f"\n{line}"
+    assert [problem.message for problem in shape(moved.splitlines())] == [f"the task group has no `{key}:` line"]
+
+
 def test_sections_of_a_task_come_once_each() -> None:
     twice = HANDBOOK.replace("### keywords", "### keywords\n\n### keywords\n\n### rollout_summary_files")
     assert [problem.message for problem in shape(twice.splitlines())] == [
