@@ -34,6 +34,13 @@ def changed(turns: Sequence[Turn], undone: Collection[int]) -> dict[str, int]:
     return found
 
 
+def spares(turn: Turn, paths: Sequence[str]) -> bool:
+    """Whether git put files back in `turn`, each by its name, and none of `paths`."""
+    heads = [part.head for run in turn.runs for part in shell.parts(run.command or "")]
+    named = [word for head in heads if _UNDOES.match(head) for word in shell.words(head)[2:] if word != "--"]
+    return bool(named) and "." not in named and not _known(named, paths)
+
+
 def _move(command: str, found: dict[str, int], now: int) -> None:
     """What `mv` and `git mv` made of the paths, and what `rm` left of them."""
     named = [word for word in shell.words(command) if not word.startswith("-")]
@@ -53,7 +60,7 @@ def _move(command: str, found: dict[str, int], now: int) -> None:
                 found[head + new.rstrip("/") + tail] = now
 
 
-def _known(named: Sequence[str], found: dict[str, int]) -> list[str]:
+def _known(named: Sequence[str], found: Collection[str]) -> list[str]:
     paths = [word.rstrip("/").removeprefix("./") for word in named]
     return [f for f in found if any(p and (f == p or f.endswith("/" + p) or f.startswith(p + "/")) for p in paths)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import chosen, heeded, kinds, overwritten, referents, settings, shell, stance, values
+from stillroom.offline.session import chosen, files, heeded, kinds, overwritten, referents, settings, shell, stance, values
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import Wish, amended, amends, distinct, without_replaced
 from stillroom.offline.session.wishes import wishes_of
@@ -116,4 +116,5 @@ def _undone_by(
     hit += [number for number, over in put_over.items() if over.by == turn.number]
     if hit or turn.edited:
         return hit
-    return [t.number for t in reversed(turns[: turn.number]) if t.edited and t.number not in undone][:1]
+    last = next((t for t in reversed(turns[: turn.number]) if t.edited and t.number not in undone), None)
+    return [last.number] if last is not None and not files.spares(turn, last.edited) else []

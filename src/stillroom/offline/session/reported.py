@@ -49,7 +49,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         first = first or opening or (symptom if _tells_enough(symptom, turn.spoken) else "")
         here = [s for s in said.get(turn.number, ()) if s.text not in used]
         edits = [i for i, s in enumerate(turn.steps) if isinstance(s, Ran) and s.ok is not False and s.edits]
-        if edits and _only_puts_back(turn, turns, heard):
+        if edits and (_only_puts_back(turn, turns, heard) or _ends_failing(turn, edits[-1])):
             continue
         if not edits:
             # The fix may come a message or two later, when the user has said go.
@@ -143,6 +143,12 @@ def _only_puts_back(turn: Turn, turns: Sequence[Turn], heard: Heard) -> bool:
     attempts = [_lines(turns[number]) for number, by in heard.undone.items() if by == turn.number]
     put_in, took_out = _lines(turn)
     return bool(put_in) and any(put_in <= removed and took_out <= added for added, removed in attempts)
+
+
+def _ends_failing(turn: Turn, last: int) -> bool:
+    """Whether the last check after the last edit of `turn` failed: what was believed then had not mended it."""
+    checked = [s for s in runs.steps(turn) if s.step > last]
+    return bool(checked) and checked[-1].failed
 
 
 def _lines(turn: Turn) -> tuple[set[Line], set[Line]]:
