@@ -27,7 +27,7 @@ _SHOUTED = frozenset(
     ]
 )
 # fmt: on
-_SHORT_CHANGE = 60
+_SHORT_CHANGE = 110
 """A changed line up to this (characters) is told beside its reason."""
 _VERBS = {"rule": "asked", "correction": "corrected", "preference": "asked", "decision": "decided", "fact": "said"}
 

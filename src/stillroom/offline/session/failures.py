@@ -54,8 +54,9 @@ def find(turns: Sequence[Turn], found: Found, heard: Heard) -> list[Failure]:
 def _current(failure: Failure, heard: Heard) -> Failure:
     """`failure` without the sentences of its cause that are on a value that no longer holds, unless all of them are."""
     causes = tuple(c for c in failure.causes if not settings.speaks_of(c.text, c.turn, heard.dead))
-    outdated = settings.speaks_of(failure.change, failure.passed_turn, heard.dead)
-    gone = heard.rewritten.get(failure.passed_turn, ())
+    mended = failure.turn if failure.reported else failure.passed_turn
+    outdated = settings.speaks_of(failure.change, mended, heard.dead)
+    gone = heard.rewritten.get(mended, ())
     outdated = outdated or any(line.replace("`", "'") in failure.change for line in gone)
     return replace(failure, causes=causes or failure.causes, change="" if outdated else failure.change)
 

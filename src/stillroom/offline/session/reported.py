@@ -176,7 +176,7 @@ def _failure(turns: Sequence[Turn], turn: Turn, symptom: str, causes: Sequence[S
         causes=tuple(causes),
         files=tuple(dict.fromkeys(path for path, _ in changed)),
         passed=passed[-1].part if passed else "",
-        change="" if causes or not changed else runs.added(changed[-1][1]),
+        change=runs.added(changed[-1][1]) if changed else "",
     )
 
 
