@@ -11,9 +11,10 @@ from stillroom.offline.session.draft import TaskNotes
 from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.slug import slug_of
 from stillroom.offline.session.turns import Turn, turns_of
+from stillroom.offline.session.wish import BARE
 from stillroom.offline.sizes import MAX_COMMANDS, MAX_FAILURES, MAX_FILES, MAX_FINDINGS, MAX_WISHES, QUOTE_CHARS
 from stillroom.offline.text.secrets import gives_secret, without_secrets
-from stillroom.offline.text.words import shorten
+from stillroom.offline.text.words import content, shorten, weight
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact
 from stillroom.rollouts.witness import Witness
@@ -99,8 +100,10 @@ def _attempt(turn: Turn, said: str, why: str) -> str:
     ]
     what = f" (`{shorten('; '.join(a for a in added if a).replace('`', ''), 100)}`)" if any(added) else ""
     paths = ", ".join(f"`{path}`" for path in dict.fromkeys(edit.path for edit in edits[:3]))
-    found = f" | found: {shorten(why, 160)} |" if why else ":"
-    return f'{paths}{what}{found} "{shorten(said, QUOTE_CHARS)}"'
+    found = f" | found: {shorten(why, 160)}" if why else ""
+    if not what or weight(content(said)) > BARE:
+        found += f'{" |" if found else ":"} "{shorten(said, QUOTE_CHARS)}"'
+    return f"{paths}{what}{found}"
 
 
 def _primary_cwd(thread: Thread, turns: list[Turn]) -> str:

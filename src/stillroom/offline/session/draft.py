@@ -11,7 +11,7 @@ from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.findings import Statement
 from stillroom.offline.session.implied import implied
 from stillroom.offline.session.outcome import Outcome
-from stillroom.offline.session.wish import LEANING, Wish
+from stillroom.offline.session.wish import BARE, LEANING, Wish
 from stillroom.offline.sizes import LINE_CHARS, MAX_KEYWORDS, MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
 from stillroom.offline.text.words import content, identifiers, shorten, unique, weight
 
@@ -144,7 +144,8 @@ def _wish_line(task: TaskNotes) -> Callable[[Wish], str]:
             said = quote if weight(content(wish.quote)) >= LEANING else wish.quote
             text = f"{wish.about}, the user {verb}: {said}"
         else:
-            text = f"the user {verb}: {quote}"
+            bare = wish.seen and weight(content(wish.quote)) <= BARE
+            text = f"the user {verb}: {wish.quote if bare else quote}"
         if wish.seen:
             text += f" ({wish.seen})"
         for change in wish.amended:
