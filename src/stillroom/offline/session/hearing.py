@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import chosen, files, heeded, kinds, overwritten, referents, settings, shell, stance, values
+from stillroom.offline.session import chosen, files, heeded, kinds, overwritten, referents, settings, settled, shell, stance, values
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import Wish, amended, amends, distinct, without_replaced
 from stillroom.offline.session.wishes import wishes_of
@@ -70,6 +70,8 @@ def listen(turns: list[Turn]) -> Heard:
     wishes = values.without_outdated(values.without_refuted(wishes, turns), turns)
     wishes = settings.apply(wishes, [s for s in given if s.turn not in undone], turns)
     wishes += chosen.find(turns, put_over, frozenset(wish.turn for wish in wishes))
+    dead = settings.dead(turns)
+    wishes += settled.find(turns, [d for d in dead if d.heir not in undone], frozenset(wish.turn for wish in wishes))
     wishes.sort(key=lambda wish: wish.turn)
     if not any(run.edits or not _only_looks(run) for turn in turns for run in turn.runs):
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
@@ -82,7 +84,7 @@ def listen(turns: list[Turn]) -> Heard:
         undone=undone,
         turned_down=tuple(turned_down),
         contradicted=frozenset(contradicted),
-        dead=settings.dead(turns),
+        dead=dead,
         rewritten={number: over.lines for number, over in put_over.items()},
         outdated=tuple(outdated),
     )
