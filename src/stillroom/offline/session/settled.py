@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stillroom.offline import cues
-from stillroom.offline.session import kinds, settings, stance
+from stillroom.offline.session import settings, stance
 from stillroom.offline.session.checkout import Line, lines_of
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import LEANING, Wish
@@ -19,22 +19,25 @@ def find(turns: Sequence[Turn], dead: Sequence[settings.Dead], told: frozenset[i
     found: list[Wish] = []
     for number in sorted({value.heir for value in dead} - told):
         turn = turns[number]
-        said = _said(turn, turns[number - 1])
-        line = _last_line(turn, turns[number + 1 :], {v.value for v in dead if v.heir == number}) if said else None
-        if line is not None and not gives_secret(line[1]) and not gives_secret(said):
+        line = _last_line(turn, turns[number + 1 :], {v.value for v in dead if v.heir == number})
+        said = _said(turn, turns[number - 1], line[1]) if line is not None else ""
+        if line is not None and said and not gives_secret(line[1]) and not gives_secret(said):
             seen = f"now `{words.shorten(line[1].replace('`', ''), 100)}` in `{line[0]}`"
             quote = words.shorten(said, QUOTE_CHARS)
             found.append(Wish(number, "decision", quote, seen=seen, changes=True, subject=words.content(quote)))
     return found
 
 
-def _said(turn: Turn, before: Turn) -> str:
-    """The words that asked for another value: those with a number, or a message of few words; "" for a complaint."""
+def _said(turn: Turn, before: Turn, line: str) -> str:
+    """The words that asked for `line`: those with its number, or a message of few words; "" for a complaint."""
     if stance.takes_back(turn) or stance.denies(turn, before) or cues.has("broken", turn.text[:300], turn.spoken):
         return ""
-    numbered = [s for s in turn.sentences if kinds.numbers(s) and not cues.has("perishable", s, turn.spoken)]
-    if numbered:
-        return numbered[-1]
+    values = settings.numbers_of(line)
+    numbered = [s for s in turn.sentences if settings.numbers_of(s)]
+    same = [s for s in numbered if values & settings.numbers_of(s)]
+    lasting = [s for s in numbered if not cues.has("perishable", s, turn.spoken)]
+    if told := same or lasting:
+        return told[-1]
     return turn.text if words.weight(words.content(turn.text)) <= LEANING else ""
 
 
