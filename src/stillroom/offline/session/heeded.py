@@ -35,7 +35,9 @@ def only(wishes: list[Wish], turns: Sequence[Turn]) -> list[Wish]:
 
 def _stands_alone(wish: Wish, turn: Turn) -> bool:
     """Whether `wish` is worth a line whatever the rest of the session was about."""
-    if turn.runs or wish.about or wish.seen or wish.kind not in ("fact", "rule", "preference"):
+    if turn.runs or wish.seen or (wish.about and wish.kind != "decision") or wish.about.startswith("agreed to "):
+        return True
+    if wish.kind == "correction":
         return True
     binding = ("constraint",) if wish.kind == "fact" else _BINDING
     if any(cues.has(kind, wish.quote, turn.spoken) for kind in binding):
