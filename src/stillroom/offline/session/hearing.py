@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import chosen, files, heeded, kinds, overwritten, referents, settings, settled, shell, stance, values
+from stillroom.offline.session import (
+    chosen,
+    files,
+    heeded,
+    kinds,
+    overwritten,
+    referents,
+    settings,
+    settled,
+    shell,
+    stance,
+    values,
+)
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import Wish, amended, amends, distinct, without_replaced
 from stillroom.offline.session.wishes import wishes_of
