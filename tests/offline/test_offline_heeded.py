@@ -100,3 +100,32 @@ def test_a_greeting_is_no_fault() -> None:
         reply("Fait."),
     )
     assert "flous" in fault.reported
+
+
+def test_a_value_that_only_the_edits_tell_of_is_the_one_that_stands() -> None:
+    kept = quotes(
+        *WORK,
+        user("wider foam"),
+        edit("-foam = step(0.0, 0.35)", "+foam = step(0.0, 0.8)", path="water.frag"),
+        reply("Wider."),
+        user("too much"),
+        edit("-foam = step(0.0, 0.8)", "+foam = step(0.0, 0.5)", path="water.frag"),
+        reply("0.5 now."),
+    )
+    assert kept == ["too much"]
+
+
+def test_an_attempt_stays_when_git_put_other_files_back() -> None:
+    done = (user("the timer stops when idle"), edit("+alarms.create()", path="src/background.ts"), reply("Done."))
+    back = (user("undo the renames, only what I asked for"), ran("git checkout -- src/model", ""), reply("Undone."))
+    assert hearing.listen(turns_of([*done, *back])).undone == {}
+
+
+def test_a_fault_is_not_mended_while_the_last_check_fails() -> None:
+    assert not faults(
+        user("bookings come out twice"),
+        Said(who="assistant", text="The cause is a race, because two requests read before one writes."),
+        edit("+synchronized book()", path="Booking.java"),
+        ran("gradle test", "BookingTest FAILED", exit_code=1),
+        reply("Still failing."),
+    )
