@@ -22,14 +22,16 @@ _EITHER_WAY = late(
 )
 """Asks by offering both ("要不要")."""
 _ASKS_FIRST = late(
-    r"(?:\W*(?:h+m+|so|ok|and|btw|wait|oh|um|ähm?|a ver|bueno|for my (?:own )?understanding|(?:just )?out of curiosity)\b)?\W*"
+    r"(?:\W*(?:h+m+|so|ok|and|btw|wait|oh|um|ähm?|a ver|bueno|for my (?:own )?understanding"
+    r"|(?:just )?out of curiosity)\b)?\W*"
     r"(?:what (?:was|is the (?:name|difference|point|reason|status|deal)|were)|who(?:'s| is| was| wrote| did| the)"
     r"|where (?:is|was|did|do|does)|how (?:do|does|did|can|much|many|long|come)"
     r"|why (?:is|was|do|does|did|are|were|would)"
     r"|(?:do|did|have) (?:we|you|i|they)|(?:does|is|was|are|were|has) (?:it|that|this|there|he|she|they|we|the)"
     r"|(?:can|could|should|would|will|may) (?:we|i|it|they|that|this|there|the|an?|our|my|your) "
     r"|who \w+s (?:an?|the|that|this|our)\b"
-    r"|when (?:was|did|will)|which (?:\w+ )?(?:is|was|are|were|do|does|did)|(?:could|can|would) one|wer (?:ist|war|hat)|wo (?:ist|war|sind)|wie (?:war|hieß|heißt)"
+    r"|when (?:was|did|will)|which (?:\w+ )?(?:is|was|are|were|do|does|did)|(?:could|can|would) one"
+    r"|wer (?:ist|war|hat)|wo (?:ist|war|sind)|wie (?:war|hieß|heißt)"
     r"|cómo se (?:llama|llamaba)|quién (?:es|era|ha)|dónde (?:está|estaba)|comment s'appel\w+|qui a)\b",
     re.IGNORECASE,
 )
