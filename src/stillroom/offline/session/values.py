@@ -165,8 +165,8 @@ def _speaks_of(wish: Wish, over: overwritten.Overwritten, later: Turn) -> bool:
         return not any(not name[0].isdigit() and not _stands_in(name, lines) for name in names)
     if wish.about.startswith("agreed to "):
         # What was agreed to is more than the answer.
-        told = f"{wish.about} {wish.quote}"
-        named = bool(over.gone & (words.content(told) | words.pieces(told)))
+        said = f"{wish.about} {wish.quote}"
+        named = bool(over.gone & (words.content(said) | words.pieces(said)))
         valued = bool(kinds.numbers(wish.about)) and any(piece[0].isdigit() for piece in over.gone)
         return over.whole and (named or valued)
     if over.whole and over.gone & words.content(wish.quote):
