@@ -79,7 +79,7 @@ def serve() -> None:
     arrived: list[float] = []
 
     def respond(request: RecordedRequest) -> Reply:
-        if request.json.get("model") == EXTRACTOR:
+        if request.outline.model == EXTRACTOR:
             arrived.append(time.monotonic())
         return Say(SAMPLE_MEMORY)
 

@@ -209,10 +209,10 @@ class LoopbackModel:
             message = f"This model's maximum context length is {self._context_window} tokens."
             return Status(status=400, message=message, code="context_length_exceeded", type="invalid_request_error")
         try:
-            body = request.json
+            asked = request.outline
         except msgspec.DecodeError as error:
             return Status(status=400, message=str(error), type="invalid_request_error")
-        schema = sent_schema(body)
+        schema = sent_schema(asked.text, asked.response_format)
         fault = schema_fault(schema) if schema is not None else None
         if fault is None:
             return None

@@ -12,6 +12,15 @@ import msgspec
 Protocol = Literal["responses", "chat", "messages", "gemini"]
 
 
+class Outline(msgspec.Struct, frozen=True):
+    """What a request asks for, without the texts that it carries: to decode these takes longer than all else."""
+
+    model: str | None = None
+    stream: bool | None = None
+    text: Any = None
+    response_format: Any = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordedRequest:
     """One request as it arrived."""
@@ -26,6 +35,10 @@ class RecordedRequest:
         decoded: dict[str, Any] = msgspec.json.decode(self.body)
         return decoded
 
+    @cached_property
+    def outline(self) -> Outline:
+        return msgspec.json.decode(self.body, type=Outline)
+
     @property
     def protocol(self) -> Protocol:
         path = self.path.partition("?")[0]
@@ -38,7 +51,7 @@ class RecordedRequest:
     @property
     def wants_events(self) -> bool:
         """Whether the answer is to come piece by piece."""
-        return ":streamGenerateContent" in self.path or bool(self.json.get("stream"))
+        return ":streamGenerateContent" in self.path or bool(self.outline.stream)
 
     @property
     def user_text(self) -> str:

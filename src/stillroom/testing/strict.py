@@ -24,12 +24,12 @@ def schema_fault(schema: object, where: str = "schema") -> str | None:
     return None
 
 
-def sent_schema(body: Mapping[str, Any]) -> object | None:
-    """The strict schema of a request in any of OpenAI's protocols; None when it carries none."""
-    form = (body.get("text") or {}).get("format") or {}
+def sent_schema(text: Mapping[str, Any] | None, response_format: Mapping[str, Any] | None) -> object | None:
+    """The strict schema in these fields of a request, whose names OpenAI's protocols gave them; None without one."""
+    form = (text or {}).get("format") or {}
     if form.get("type") == "json_schema":
         return form.get("schema") if form.get("strict") else {}
-    form = body.get("response_format") or {}
+    form = response_format or {}
     if form.get("type") == "json_schema":
         wrapped = form.get("json_schema") or {}
         return wrapped.get("schema") if wrapped.get("strict") else {}
