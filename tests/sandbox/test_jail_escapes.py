@@ -315,6 +315,22 @@ def test_files_deleted_while_they_are_open_count_too(
     in_jail(shell_jail, folder, scene, replace(limits, written_bytes=64_000_000))
 
 
+def test_processes_and_their_memory_are_counted_together(
+    shell_jail: Jail, folder: Path, in_jail: InJail, limits: JailLimits
+) -> None:
+    hold = python('import time; kept = bytearray(60_000_000); kept[::4096] = b"x" * len(kept[::4096]); time.sleep(5)')
+
+    async def scene(worker: Worker) -> None:
+        many = await worker.call("shell", {"command": f"for i in $(seq 60); do {SLEEP} & done; wait"})
+        assert not many.ok or "temporarily unavailable" in many.text  # where the kernel counts: not root's
+        large = await worker.call("shell", {"command": f"{hold} & {hold} & {hold} & {hold} & wait"})
+        assert not large.ok
+        assert "bytes of memory, more than 200,000,000" in large.text
+
+    in_jail(shell_jail, folder, scene, replace(limits, processes=30, memory_bytes=200_000_000))
+    assert not _sleepers()
+
+
 def test_memory_is_bounded(shell_jail: Jail, folder: Path, in_jail: InJail, limits: JailLimits) -> None:
     async def scene(worker: Worker) -> None:
         assert "MemoryError" in await sh(worker, python('x = b"x" * 2000000000'))
