@@ -15,3 +15,14 @@ def size(count: int) -> str:
             return f"{count:,} {unit}"
         count = round(count / 1000)
     return f"{count:,} GB"
+
+
+def span(seconds: int) -> str:
+    """Time, rounded down: `90 s`, `75 min`, `30 h`, `1,127 days`."""
+    if seconds < 120:
+        return f"{seconds:,} s"
+    if seconds < 120 * 60:
+        return f"{seconds // 60:,} min"
+    if seconds < 48 * 3600:
+        return f"{seconds // 3600:,} h"
+    return f"{seconds // 86_400:,} days"

@@ -17,6 +17,7 @@ from stillroom.store.health import examine
 from stillroom.store.jobs import HeldJob
 from stillroom.store.leases import STAGE1, is_leased
 from stillroom.undoing.alone import alone
+from stillroom.wording import span
 
 #: Who asks what is wrong should hear of a lock, not wait for it.
 _BUSY_TIMEOUT_MS = 500
@@ -119,7 +120,7 @@ def _clock(store: Store, clock: Clock) -> Iterator[Found]:
     if ahead <= _CLOCK_SLACK_SECONDS:
         yield ok("clock", "nothing was written in the future")
         return
-    what = f"something was written {ahead:,} s ahead of it: it was set back since, or is wrong now"
+    what = f"something was written {span(ahead)} ahead of it: it was set back since, or is wrong now"
     yield found("clock", "warning", what, remedy="date -u  # is that the time? leases and pauses mend themselves")
 
 
