@@ -24,7 +24,7 @@ AUTHOR = "Stillroom <noreply@stillroom.invalid>"
 #: git writes a hundred objects as files, in as many folders, before it makes a pack of them.
 _FILES_OF_A_COMMIT = 256
 #: Contents that a new one is compared with, on the way into a pack; ten take half as long again and save a quarter.
-_PACK_WINDOW = 2
+PACK_WINDOW = 2
 _LOCKS = (f"{BRANCH}.lock", "HEAD.lock", "packed-refs.lock")
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n"
@@ -122,7 +122,7 @@ class Repository(msgspec.Struct, frozen=True):
         chosen = sorted(loose, key=lambda path: path.stat().st_mtime_ns)[:at_most]
         names = "".join(f"{path.parent.name}{path.name}\n" for path in chosen).encode("ascii")
         pack = str(self.git_dir / "objects" / "pack" / "pack")
-        self.run("pack-objects", "--quiet", f"--window={_PACK_WINDOW}", pack, stdin=names)
+        self.run("pack-objects", "--quiet", f"--window={PACK_WINDOW}", pack, stdin=names)
         self.run("prune-packed", "--quiet")
         return len(chosen)
 

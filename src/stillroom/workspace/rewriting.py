@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from stillroom.workspace.git import AUTHOR, BRANCH, Repository
+from stillroom.workspace.git import AUTHOR, BRANCH, PACK_WINDOW, Repository
 from stillroom.workspace.journal import Checkpoint
 from stillroom.workspace.tree import blob_id
 
@@ -72,7 +72,7 @@ def discard_unreachable(repository: Repository, *, checkpoint: Checkpoint) -> No
     git_dir = repository.git_dir
     for pack in (git_dir / "objects" / "pack").glob("*.keep"):
         pack.unlink()
-    repository.run("repack", "-a", "-d", "-q", "-n", "--no-write-bitmap-index")
+    repository.run("repack", "-a", "-d", "-q", "-n", f"--window={PACK_WINDOW}", "--no-write-bitmap-index")
     checkpoint("history packed")
     repository.run("prune", "--expire=now")
     for left in [*git_dir.glob("fast_import_crash_*"), *git_dir.glob("objects/pack/tmp_*"), git_dir / "logs"]:
