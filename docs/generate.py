@@ -1,11 +1,15 @@
-"""Writes `docs/configuration.md` and `docs/reference.md` from the code. `--check` fails when they are out of step."""
+"""Writes `docs/configuration.md`, `docs/reference.md` and `store/head.sql` from the code. `--check` fails when the
+pages are out of step."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import stillroom
@@ -13,6 +17,8 @@ from stillroom.cli import app
 from stillroom.cli.app import STILLROOM
 from stillroom.command_line.markdown import as_markdown
 from stillroom.config import keys
+from stillroom.store import database
+from stillroom.store.database import MIGRATIONS, migrate
 
 HERE = Path(__file__).parent
 TABLES = {
@@ -86,6 +92,19 @@ def reference() -> str:
     return "\n".join(parts)
 
 
+def head_schema() -> str:
+    """What all migrations make of an empty database."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db, version=len(MIGRATIONS))
+        made = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")]
+    # Comments stay where they were, also above a column that is no more.
+    plain = [re.sub(r"\s*--.*", "", sql) for sql in made]
+    return "\n\n".join([_HEAD_SAYS, *(f"{sql};" for sql in plain)]) + "\n"
+
+
+_HEAD_SAYS = (
+    "-- What `schema.sql` and all migrations come to, for new databases. Written by `make docs`; the reasons are there."
+)
 PAGES = {"configuration.md": configuration, "reference.md": reference}
 
 
@@ -99,6 +118,10 @@ def main() -> int:
                 stale.append(name)
         else:
             path.write_text(text, encoding="utf-8")
+    if (
+        "--check" not in sys.argv
+    ):  # another SQLite may write the same tables in other words: a test compares what they are
+        (Path(database.__file__).with_name("head.sql")).write_text(head_schema(), encoding="utf-8")
     if stale:
         print(f"out of step with the code: {', '.join(stale)}; run `make docs`", file=sys.stderr)
     return 1 if stale else 0
