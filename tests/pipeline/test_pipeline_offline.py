@@ -13,6 +13,7 @@ from blockbuster import blockbuster_ctx
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source
 from stillroom.consolidate.outcome import Consolidated, NoChanges, Skipped
+from stillroom.extract.guard import GuardDecision
 from stillroom.extract.register import register_threads
 from stillroom.pipeline import Options, PipelineReport, Trigger, encode_report, run_pipeline
 from stillroom.store import Store
@@ -188,15 +189,37 @@ async def test_a_pass_is_skipped_when_the_feature_is_off(settings: Settings, clo
     assert (await run_pipeline(off, clock=clock)).skipped == "feature_off"
 
 
+@pytest.mark.parametrize(
+    ("source", "skipped"),
+    [
+        ({"subagent": {"thread_spawn": {"parent_thread_id": "p", "depth": 1}}}, "sub_agent"),
+        ({"internal": "memory_consolidation"}, "memory_worker"),
+    ],
+)
 @pytest.mark.anyio
-async def test_a_sub_agent_is_known_by_its_own_record(settings: Settings, clock: FixedClock, codex_home: Path) -> None:
+async def test_a_sub_agent_or_a_worker_is_known_by_its_own_record(
+    settings: Settings, clock: FixedClock, codex_home: Path, source: dict[str, object], skipped: str
+) -> None:
     rollout = next(codex_home.rglob("*01a2273c-0036*.jsonl"))
     head, _, rest = rollout.read_text(encoding="utf-8").partition("\n")
     meta = json.loads(head)
-    meta["payload"]["source"] = {"subagent": {"thread_spawn": {"parent_thread_id": "p", "depth": 1}}}
+    meta["payload"]["source"] = source
     rollout.write_text(json.dumps(meta) + "\n" + rest, encoding="utf-8")
     trigger = Trigger(thread_id="01a2273c-0036-7133-90f0-7698c74b216a")
-    assert (await run_pipeline(settings, trigger=trigger, clock=clock)).skipped == "sub_agent"
+    assert (await run_pipeline(settings, trigger=trigger, clock=clock)).skipped == skipped
+
+
+@pytest.mark.anyio
+async def test_what_nobody_used_is_pruned_even_where_a_quota_is_short(settings: Settings, clock: FixedClock) -> None:
+    first = await backfill(settings, clock)
+    assert first.extract is not None and first.extract.with_output == 3
+    clock.advance(seconds=40 * 24 * HOUR)
+    second = await backfill(settings, clock)  # the memory rests on it up to here
+    assert second.pruned == 0
+    third = await run_pipeline(settings, clock=clock, guard=lambda: GuardDecision(allowed=False, reason="short"))
+    assert (third.pruned, third.extract) == (3, None)
+    with Store.open(settings.database, clock=clock) as store:
+        assert store.outputs.latest() == []
 
 
 @pytest.mark.anyio
