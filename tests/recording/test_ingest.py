@@ -15,7 +15,8 @@ from stillroom.clock import FixedClock
 from stillroom.config import Settings
 from stillroom.errors import RecordingError
 from stillroom.homes import Format
-from stillroom.recording.ingest import IngestReport, ingest_file
+from stillroom.recording.ingest import ingest_file
+from stillroom.recording.ingested import IngestReport
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.found import Found
 from stillroom.rollouts.readers import open_thread, reader_of

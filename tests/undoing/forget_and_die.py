@@ -12,7 +12,8 @@ from stillroom.config import Settings, Source
 from stillroom.store import Store
 from stillroom.undoing.alone import alone
 from stillroom.undoing.choosing import Choice
-from stillroom.undoing.forgetting import forget, plan_forgetting
+from stillroom.undoing.forgetting import forget
+from stillroom.undoing.planning import plan_forgetting
 
 
 def main() -> None:

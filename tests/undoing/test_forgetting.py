@@ -20,7 +20,7 @@ from stillroom.recall.fulltext.ranked import RankedSearch
 from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone, beside_others
 from stillroom.undoing.choosing import Choice
-from stillroom.undoing.forgetting import plan_forgetting
+from stillroom.undoing.planning import plan_forgetting
 from stillroom.workspace.git import Repository
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stillroom.config import Settings
-from stillroom.undoing.forgetting import _count
+from stillroom.undoing.planning import count_lines
 from stillroom.undoing.residue import residue
 from stillroom.undoing.traces import Finder, Traces
 
@@ -20,7 +20,7 @@ NAME = "01a2273c-0036-7133-90f0-7698c74b216a"
 def found(home: Path) -> dict[str, int]:
     """How often, by file."""
     finder = Finder(Traces(phrases=frozenset({PHRASE}), names=frozenset({NAME})))
-    left = residue(Settings(home=home), lambda data: _count(finder, data))
+    left = residue(Settings(home=home), lambda data: count_lines(finder, data))
     return {Path(each.place).name: each.count for each in left}
 
 

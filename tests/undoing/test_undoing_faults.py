@@ -22,7 +22,8 @@ from stillroom.errors import StoreUnavailable
 from stillroom.store import Store
 from stillroom.undoing import unfinished
 from stillroom.undoing.choosing import Choice
-from stillroom.undoing.forgetting import forget, plan_forgetting
+from stillroom.undoing.forgetting import forget
+from stillroom.undoing.planning import plan_forgetting
 
 COMMANDS = (
     ["forget", SHOP, "--yes"],

@@ -15,7 +15,8 @@ from stillroom.offline.folder.byhand import split_record
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
 from stillroom.store import Store
 from stillroom.undoing.choosing import Choice
-from stillroom.undoing.forgetting import Forgotten, forget, plan_forgetting
+from stillroom.undoing.forgetting import Forgotten, forget
+from stillroom.undoing.planning import plan_forgetting
 
 PROJECT = Path(__file__).parents[2]
 CODEX_HOME = PROJECT / "examples" / "codex-home"

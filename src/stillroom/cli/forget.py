@@ -18,7 +18,8 @@ from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.errors import ConfigError
 from stillroom.undoing.choosing import Choice
-from stillroom.undoing.forgetting import Forgotten, Preview, forget, plan_forgetting, still_there
+from stillroom.undoing.forgetting import Forgotten, forget
+from stillroom.undoing.planning import Preview, plan_forgetting, still_there
 from stillroom.undoing.residue import Left
 from stillroom.wording import many
 

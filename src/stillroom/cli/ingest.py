@@ -10,7 +10,8 @@ from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
 from stillroom.homes import Format
-from stillroom.recording.ingest import Ingested, IngestReport, LeftOut, ingest_file
+from stillroom.recording.ingest import ingest_file
+from stillroom.recording.ingested import Ingested, IngestReport, LeftOut
 from stillroom.wording import many
 
 _TOLD = {"new": "taken in", "updated": "taken in anew", "unchanged": "nothing new"}

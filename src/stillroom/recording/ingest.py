@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal, assert_never
+from typing import BinaryIO, assert_never
 
 import msgspec
 
@@ -17,8 +14,10 @@ from stillroom.config import Settings
 from stillroom.errors import RecordingError, RolloutError, StoreError, way_out
 from stillroom.homes import Format
 from stillroom.progress import Progress, ProgressListener, silent
+from stillroom.recording.ingest_place import TEMPORARY, Place, alone_in
+from stillroom.recording.ingested import Ingested, IngestReport, LeftOut, Refused
 from stillroom.recording.lines import Redact, encoded, item_payload, line, meta_payload, usage_payload
-from stillroom.recording.names import SESSIONS, check_thread_id, file_id, find_rollouts, private_folders, rollout_path
+from stillroom.recording.names import check_thread_id, file_id, private_folders, rollout_path
 from stillroom.recording.originator import Program, program_of, recorded_by
 from stillroom.recording.rollout_file import last_total
 from stillroom.rollouts.found import Broken, Found, Unchanged
@@ -33,63 +32,8 @@ from stillroom.thread import Thread
 
 #: In `session_meta`: which format the thread was read from. Without it a rollout was recorded here as it happened.
 MARK = "ingested_from"
-_TEMPORARY = ".ingest-"
-_LOCK = "ingest.lock"
 _REPORT_EVERY = 500
 _COMPARED_BYTES = 1024 * 1024
-
-
-class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What stood in the file and is not in the rollout."""
-
-    #: Lines that could not be parsed.
-    bad_lines: int = 0
-    #: Bytes of blobs and of huge texts, which became their sizes.
-    cut_bytes: int = 0
-    images: int = 0
-    #: Kinds of records that this version does not know.
-    unknown: dict[str, int] = {}
-    #: Fields that it does not know, of records in a sample.
-    unknown_fields: dict[str, int] = {}
-    #: Records that are not part of the talk, by reason.
-    dropped: dict[str, int] = {}
-    #: The last line has no end: whoever writes the file is not done with it.
-    torn: bool = False
-
-
-class Ingested(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread that is in Stillroom's home now."""
-
-    thread_id: str
-    #: `unchanged`: all of it was there already.
-    outcome: Literal["new", "updated", "unchanged"]
-    agent: str
-    #: How the session was started; only a person's sessions are distilled.
-    source: str
-    cwd: str
-    preview: str
-    path: str
-    #: Messages, calls and results.
-    items: int
-    #: Messages that the user took back, kept as such.
-    superseded: int
-    left_out: LeftOut
-
-
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread, or a file, that was not taken in; nothing was changed because of it."""
-
-    thread_id: str | None
-    reason: str
-
-
-class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a file."""
-
-    file: str
-    format: Format
-    threads: tuple[Ingested, ...] = ()
-    refused: tuple[Refused, ...] = ()
 
 
 def ingest_file(
@@ -117,7 +61,7 @@ def ingest_file(
     threads: list[Ingested] = []
     refused: list[Refused] = []
     try:
-        with _alone(settings, clock) as place:
+        with alone_in(settings, clock) as place:
             for discovery in reader.discover(path, {}, max_line_bytes=settings.stage_one.max_line_bytes):
                 match discovery:
                     case Found(thread, _):
@@ -142,14 +86,14 @@ def ingest_file(
 
 
 def _ingest(
-    settings: Settings, thread: Thread, place: _Place, cwd: str | None, listen: ProgressListener
+    settings: Settings, thread: Thread, place: Place, cwd: str | None, listen: ProgressListener
 ) -> Ingested | Refused:
     try:
         before = place.rollouts.get(file_id(check_thread_id(thread.thread_id)))
         if reason := _known_elsewhere(thread, before, place.store):
             return Refused(thread_id=thread.thread_id, reason=reason)
         target = before or rollout_path(settings.home, thread.thread_id, created_at_ms=thread.created_at_ms)
-        temporary = place.folder / f"{_TEMPORARY}{target.name}"
+        temporary = place.folder / f"{TEMPORARY}{target.name}"
         try:
             with open(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file:
                 items, stats, used = _write(file, settings, thread, cwd, listen)
@@ -274,41 +218,4 @@ def _is_beginning(file: BinaryIO, other: Path) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where threads are taken in."""
-
-    #: Of half-written rollouts.
-    folder: Path
-    #: What is there, by `file_id`.
-    rollouts: dict[str, Path]
-    #: None where no pass has been.
-    store: Store | None
-
-
-@contextmanager
-def _alone(settings: Settings, clock: Clock) -> Iterator[_Place]:
-    """The home, while no other process takes anything in; what a killed one left half-written is removed."""
-    folder = settings.home / SESSIONS
-    private_folders(folder)
-    with ExitStack() as held:
-        descriptor = os.open(settings.home / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        held.callback(os.close, descriptor)
-        _wait_for(descriptor)
-        for left in folder.glob(f"{_TEMPORARY}*"):
-            left.unlink(missing_ok=True)
-        store = None
-        if settings.database.exists():
-            store = held.enter_context(Store.open(settings.database, clock=clock, limits=settings.database_limits))
-        yield _Place(folder, find_rollouts(settings.home), store)
-
-
-def _wait_for(descriptor: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-
-
-__all__ = ["MARK", "IngestReport", "Ingested", "LeftOut", "Refused", "ingest_file"]
+__all__ = ["MARK", "ingest_file"]

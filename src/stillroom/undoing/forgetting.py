@@ -1,11 +1,11 @@
 """Forgets sessions for good: what was made of them, what rests on them alone, and every copy of it on this machine.
 
-    plan = plan_forgetting(settings, store, choice)     # shows what goes; nothing is changed
-    report = forget(settings, store, plan, now=…)
+    plan = plan_forgetting(settings, store, choice, now=…)  # shows what goes; nothing is changed
+    report = forget(settings, store, plan)
 
 The sessions' own files belong to their agents and are never touched, unless they were recorded into Stillroom's home.
-Only hashes stay, by which the sessions are known
-if they come again. Killed at any point, the next `forget` or pass finishes it.
+Only hashes stay, by which the sessions are known if they come again. Killed at any point, the next `forget` or pass
+finishes it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,17 @@ from stillroom.rollouts.readers import open_thread
 from stillroom.store import Store
 from stillroom.thread import Thread
 from stillroom.undoing import unfinished
-from stillroom.undoing.choosing import Choice, choose, traces_of
 from stillroom.undoing.cleaning import Cleaning, clean, settle
-from stillroom.undoing.handbook import GROUP, is_handbook
+from stillroom.undoing.planning import Line, Plan, Preview, count_lines, own_recordings, preview_of
 from stillroom.undoing.purging import Purge
 from stillroom.undoing.residue import Left, residue
-from stillroom.undoing.traces import Finder, Traces
+from stillroom.undoing.traces import Finder
 from stillroom.undoing.unfinished import Forgetting
 from stillroom.wording import many
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, nothing
-from stillroom.workspace.layout import EXTENSIONS, HANDBOOK, SUMMARY
-from stillroom.workspace.scanning import scan
-from stillroom.workspace.tree import opened, parent, shown, write_new
+from stillroom.workspace.layout import EXTENSIONS, SUMMARY
+from stillroom.workspace.tree import opened, parent, write_new
 
 #: Of one session: 32 kB of hashes.
 _MAX_EXCHANGES = 2000
@@ -43,40 +41,6 @@ _MAX_EXCHANGES = 2000
 _WHOLE_BYTES = 64 * 1024 * 1024
 _FOLDER = f"{EXTENSIONS}/forgotten"
 _INSTRUCTIONS = f"{_FOLDER}/instructions.md"
-
-
-class PlannedThread(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that goes."""
-
-    thread_id: str
-    agent: str
-    title: str
-    cwd: str
-    updated_at: int  #: seconds
-    has_output: bool
-
-
-class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a file in the memory folder."""
-
-    path: str
-    text: str
-
-
-class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes."""
-
-    threads: tuple[PlannedThread, ...]
-    #: Lines of the handbook, the summary, skills and notes.
-    lines: tuple[Line, ...]
-    #: Files that go whole: of the memory folder, and sessions that were recorded into the home.
-    files: tuple[str, ...]
-    #: Lines that rest on these sessions among others: they stay, for the next consolidation to look at.
-    undecided: tuple[Line, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.threads or self.lines or self.files)
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,48 +62,6 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_complete(self) -> bool:
         return not (self.left or self.log_in_use or self.restless)
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """What is to be forgotten, and what a person is shown of it."""
-
-    work: Forgetting
-    preview: Preview
-
-
-def plan_forgetting(settings: Settings, store: Store, choice: Choice, *, now: int) -> Plan:
-    """Work out what goes. Changes nothing. Raises `InvalidRequest` for a session or project that is not known."""
-    threads = choose(store, choice)
-    history = History(settings.history, limits=settings.stage_two)
-    readable = history if settings.history.exists() and history.repository.loads() else None
-    traces = traces_of(settings, store, readable, threads, choice)
-    traces = msgspec.structs.replace(traces, titles=_emptied(settings, readable, traces))
-    files, lines, undecided = _preview(settings, traces)
-    files += [shown(str(path)) for path in _own_recordings(settings, threads)]
-    made = {stamp.thread_id for stamp in store.outputs.stamps()}
-    preview = Preview(
-        threads=tuple(
-            PlannedThread(
-                thread_id=thread.thread_id,
-                agent=thread.agent,
-                title=thread.title or thread.preview,
-                cwd=thread.cwd,
-                updated_at=thread.updated_at,
-                has_output=thread.thread_id in made,
-            )
-            for thread in threads
-        ),
-        lines=tuple(lines),
-        files=tuple(files),
-        undecided=tuple(undecided),
-    )
-    return Plan(Forgetting(threads=tuple(threads), traces=traces, at=now), preview)
-
-
-def still_there(settings: Settings, plan: Plan) -> list[Left]:
-    """Where under the home anything speaks of it: also in what no preview shows, as logs and old versions."""
-    finder = Finder(plan.work.traces)
-    return residue(settings, lambda data: _count(finder, data)) if plan.work.traces else []
 
 
 def forget(settings: Settings, store: Store, plan: Plan, *, checkpoint: Checkpoint = nothing) -> Forgotten:
@@ -168,13 +90,13 @@ def finish_forgetting(
         work.threads, finder.text_without, may_change=lambda text: finder.may_be_in(text.encode("utf-8", "replace"))
     )
     checkpoint("database cleaned")
-    for path in _own_recordings(settings, work.threads):
+    for path in own_recordings(settings, work.threads):
         path.unlink()
     checkpoint("recordings deleted")
     # 2. The folder and everything beside it. Summaries first: the handbook's record speaks of their lines.
     purge = Purge(finder)
     if preview is None:
-        gone, dropped, unsure = _preview(settings, work.traces)
+        gone, dropped, unsure = preview_of(settings, work.traces)
         preview = Preview(threads=(), lines=tuple(dropped), files=tuple(gone), undecided=tuple(unsure))
     _learn_keys(settings, purge)
     cleaning = Cleaning(
@@ -193,7 +115,7 @@ def finish_forgetting(
     unfinished.end(settings.home)
     checkpoint("ended")
     # 4. Believe nothing: look.
-    left = residue(settings, lambda data: _count(finder, data))
+    left = residue(settings, lambda data: count_lines(finder, data))
     return Forgotten(
         threads=len(work.threads),
         lines=len(preview.lines),
@@ -215,64 +137,6 @@ def _exchanges(settings: Settings, thread: Thread) -> list[bytes]:
             return exchanges(items, limit=_MAX_EXCHANGES)
     except (OSError, RolloutError):
         return []
-
-
-def _own_recordings(settings: Settings, threads: Iterable[Thread]) -> list[Path]:
-    """Sessions that were recorded into the home, or copied there: no agent has them."""
-    home = settings.home.resolve()
-    paths = [Path(thread.rollout_path) for thread in threads]
-    return [path for path in paths if path.is_file() and path.resolve().is_relative_to(home)]
-
-
-def _count(finder: Finder, data: bytes) -> int:
-    """Lines that speak of it, also of texts that JSON holds in one line."""
-    if not finder.may_be_in(data):
-        return 0
-    lines = data.decode("utf-8", "replace").replace("\\n", "\n").split("\n")
-    return sum(map(finder.is_traced, lines))
-
-
-def _preview(settings: Settings, traces: Traces) -> tuple[list[str], list[Line], list[Line]]:
-    """Files that go whole, lines that go, lines that nobody can decide, in the folder as it is now."""
-    purge = Purge(Finder(traces))
-    files: list[str] = []
-    lines: list[Line] = []
-    undecided: list[Line] = []
-
-    def visit(path: str, data: bytes, _: object) -> None:
-        told = shown(path)
-        purged = purge.text(data.decode("utf-8", "surrogateescape"))
-        if purged.text is None or purge.finder.names_in(path):
-            files.append(told)
-            return
-        lines.extend(Line(path=told, text=text) for text in purged.dropped if text.strip())
-        undecided.extend(Line(path=told, text=text) for text in purged.undecided)
-
-    if settings.root.is_dir():
-        scan(settings.root, limits=settings.stage_two, visit=visit)
-    return files, lines, undecided
-
-
-def _emptied(settings: Settings, history: History | None, traces: Traces) -> frozenset[str]:
-    """Task groups that go whole, in any version, and that nobody else's sessions are in."""
-    purge = Purge(Finder(traces))
-    emptied: set[str] = set()
-    there: set[str] = set()
-    handbook = settings.root / HANDBOOK
-    if handbook.is_file() and not handbook.is_symlink():
-        cut = purge.text(handbook.read_text(encoding="utf-8", errors="surrogateescape"))
-        emptied |= cut.emptied
-        there = {line.removeprefix(GROUP).strip() for line in (cut.text or "").split("\n") if line.startswith(GROUP)}
-
-    def visit(name: str, kind: str, data: bytes) -> None:
-        text = data.decode("utf-8", "surrogateescape")
-        if kind == "blob" and is_handbook(text.split("\n")):
-            emptied.update(purge.text(text).emptied)
-
-    if history is not None:
-        paths = history.repository.blob_paths()
-        history.repository.visit(visit, ids=[blob for blob, path in paths.items() if path == HANDBOOK])
-    return frozenset(emptied - there)
 
 
 def _learn_keys(settings: Settings, purge: Purge) -> None:
@@ -306,14 +170,4 @@ def _ask_next_consolidation(settings: Settings, lines: Iterable[Line], *, now: i
                 continue
 
 
-__all__ = [
-    "Choice",
-    "Forgotten",
-    "Plan",
-    "Preview",
-    "Thread",
-    "finish_forgetting",
-    "forget",
-    "plan_forgetting",
-    "still_there",
-]
+__all__ = ["Forgotten", "finish_forgetting", "forget"]
