@@ -184,7 +184,7 @@ def _failure_lines(task: TaskNotes) -> list[str]:
 def _failure_line(failure: Failure) -> str:
     code = f" (exit {failure.exit_code})" if failure.exit_code else ""
     if failure.reported:
-        line = f'- the user reported: "{failure.reported}"'
+        line = f'- the user reported: "{failure.reported}"' if failure.worded else "- found by the assistant"
     else:
         line = f"- `{shorten(failure.command, 100)}` failed{code}"
     if failure.error:

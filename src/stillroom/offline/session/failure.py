@@ -18,6 +18,7 @@ class Failure:
     exit_code: int | None = None
     error: str = ""
     reported: str = ""  #: the user's words, when no command showed it
+    worded: bool = True  #: those words say what is wrong, more than "fix"
     measured: bool = False  #: a command read otherwise after the fix than before it
     attempts: int = 1
     #: The run that passed: the same command, or another one for the same purpose.

@@ -13,6 +13,7 @@ from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.hearing import Heard
 from stillroom.offline.session.turns import Turn
+from stillroom.offline.session.wish import BARE
 from stillroom.offline.text import mentions, words
 from stillroom.pattern import late
 from stillroom.rollouts.events import Ran
@@ -67,7 +68,10 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
             # What was complained of is what the command showed.
             symptom = ""
         if causes and (symptom or (_first(turn) and _is_seen(turn, causes))):
-            out.append(_failure(turns, turn, symptom or _first(turn), causes, edits[-1]))
+            told = symptom or opening or _first(turn)
+            worded = bool(symptom or not turn.number) or _is_on(told, causes)
+            worded = worded and words.weight(words.content(told)) >= BARE
+            out.append(replace(_failure(turns, turn, told, causes, edits[-1]), worded=worded))
             symptom = ""
         elif first and turn.number not in heard.contradicted and measured.across(turns, turn, edits[0], edits[-1]):
             after = _on_the_edits(turn, [s for s in here if s.step > edits[-1]])
@@ -136,6 +140,11 @@ def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Stateme
         here = plain if any(s.causal for s in plain) else [s for s in here if s.step < here[-1].step]
     explains = symptom or any(s.causal or (not asks and s.score >= _TELLING) for s in here)
     return here if turn.runs and explains else []
+
+
+def _is_on(told: str, causes: Sequence[Statement]) -> bool:
+    """Whether what the user said has a word of what explains it."""
+    return any(words.weight(words.content(told) & cause.content) >= 1 for cause in causes)
 
 
 def _only_puts_back(turn: Turn, turns: Sequence[Turn], heard: Heard) -> bool:
