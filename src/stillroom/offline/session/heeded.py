@@ -30,7 +30,17 @@ def only(wishes: list[Wish], turns: Sequence[Turn]) -> list[Wish]:
             spoken_of.append(_spoken_of(turns))
         return words.weight((words.content(text) | words.pieces(text)) & spoken_of[0])
 
+    wishes = [wish for wish in wishes if not _is_the_task(wish, turns[wish.turn])]
     return [wish for wish in wishes if _stands_alone(wish, turns[wish.turn]) or shared(wish.quote) > _BY_CHANCE]
+
+
+def _is_the_task(wish: Wish, turn: Turn) -> bool:
+    """Whether a wish is the sentence that a session begins with, and no word of it is meant to last."""
+    if turn.number or wish.kind not in ("rule", "preference") or not wish.quote.startswith(turn.sentences[0][:40]):
+        return False
+    if any(cues.has(kind, wish.quote, turn.spoken) for kind in _BINDING):
+        return False
+    return not kinds.begins_condition(wish.quote, turn.spoken)
 
 
 def _stands_alone(wish: Wish, turn: Turn) -> bool:

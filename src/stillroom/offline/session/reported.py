@@ -144,7 +144,7 @@ def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Stateme
 
 def _is_on(told: str, causes: Sequence[Statement]) -> bool:
     """Whether what the user said has a word of what explains it."""
-    return any(words.weight(words.content(told) & cause.content) >= 1 for cause in causes)
+    return any(words.content(told) & cause.content for cause in causes)
 
 
 def _only_puts_back(turn: Turn, turns: Sequence[Turn], heard: Heard) -> bool:
