@@ -156,7 +156,7 @@ def _only_puts_back(turn: Turn, turns: Sequence[Turn], heard: Heard) -> bool:
 
 def _ends_failing(turn: Turn, last: int) -> bool:
     """Whether the last check after the last edit of `turn` failed: what was believed then had not mended it."""
-    checked = [s for s in runs.steps(turn) if s.step > last]
+    checked = runs.steps(turn, after=last)
     return bool(checked) and checked[-1].failed
 
 
@@ -176,7 +176,7 @@ def _is_seen(turn: Turn, causes: Sequence[Statement]) -> bool:
 
 
 def _failure(turns: Sequence[Turn], turn: Turn, symptom: str, causes: Sequence[Statement], last: int) -> Failure:
-    passed = [s for s in runs.steps(turn) if not s.failed and s.step > last]
+    passed = [s for s in runs.steps(turn, after=last) if not s.failed]
     changed = runs.edits(turns, (turn.number, -1), (turn.number, len(turn.steps)))
     return Failure(
         turn=turn.number,

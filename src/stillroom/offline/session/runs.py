@@ -28,10 +28,11 @@ class Step:
         return self.turn, self.step
 
 
-def steps(turn: Turn) -> list[Step]:
+def steps(turn: Turn, *, after: int = -1) -> list[Step]:
+    """The commands of `turn` behind its step `after` that do something."""
     found = []
     for index, step in enumerate(turn.steps):
-        if not isinstance(step, Ran) or not step.command:
+        if index <= after or not isinstance(step, Ran) or not step.command:
             continue
         verdict = checks.verdict(step)
         heads = [
