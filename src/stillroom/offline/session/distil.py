@@ -56,7 +56,9 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
                 facts=[f for f in found.facts if f.turn in own and f.text not in told][:MAX_FINDINGS],
                 disproved=[s for s in found.disproved if s.turn in own][:MAX_FINDINGS],
                 undone=[
-                    _attempt(turn, turns[heard.undone[turn.number]].text.partition("\n\n")[0], found.setbacks[turn.number])
+                    _attempt(
+                        turn, turns[heard.undone[turn.number]].text.partition("\n\n")[0], found.setbacks[turn.number]
+                    )
                     for turn in task.turns
                     if turn.number in heard.undone and not stance.complains_only(turns[heard.undone[turn.number]])
                 ],
