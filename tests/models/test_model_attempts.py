@@ -3,7 +3,7 @@ from __future__ import annotations
 from email.utils import formatdate
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stillroom.config import StageOne
@@ -16,6 +16,7 @@ JITTER = st.floats(0, 1, exclude_max=True)
 
 
 @given(attempt=st.integers(1, 50), jitter=JITTER, asked=st.none() | st.floats(0, 1e9))
+@example(attempt=1, jitter=0.5, asked=30.0)  # far more than the pause would be
 def test_a_pause_is_never_longer_than_the_cap_nor_shorter_than_asked_within_it(attempt, jitter, asked):
     failed = Failed(error=RateLimited(), retryable=True, retry_after=asked)
     pause = pause_seconds(failed, attempt, STAGE, jitter=jitter)

@@ -170,6 +170,19 @@ def test_git_files_in_the_folder_mean_nothing(tmp_path: Path, root: Path, histor
     assert not marker.exists()
 
 
+def test_no_hook_of_the_history_runs(tmp_path: Path, root: Path, history: History) -> None:
+    marker = tmp_path / "ran"
+    (history.git_dir / "hooks").mkdir(exist_ok=True)
+    for name in ("reference-transaction", "post-update", "pre-commit", "post-index-change"):
+        hook = history.git_dir / "hooks" / name
+        hook.write_text(f"#!/bin/sh\ntouch {marker}\n", encoding="utf-8")
+        hook.chmod(0o755)
+    (root / "MEMORY.md").write_text("new\n", encoding="utf-8")
+    assert history.commit(root, "all", now=NOW) is not None
+    assert history.changes(root) == []
+    assert not marker.exists()
+
+
 def test_the_user_s_git_configuration_means_nothing(
     tmp_path: Path, root: Path, history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
