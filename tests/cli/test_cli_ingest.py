@@ -46,7 +46,7 @@ def test_what_came_in_and_what_was_left_out_is_told(tmp_path: Path, capsys: Show
     )
     assert run_command(["ingest", str(file), "--format", "codex", "--cwd", "/here"]) == 0
     shown = capsys.readouterr().out
-    assert "left out: 1 lines that can't be read" in shown and "1 × from_tomorrow" in shown
+    assert "left out: 1 line that can't be read" in shown and "1 × from_tomorrow" in shown
     assert "no person started it (`exec`)" in shown
     assert run_command(["ingest", str(file), "--format", "codex", "--cwd", "/here", "--json"]) == 0
     (thread,) = json.loads(capsys.readouterr().out)["threads"]

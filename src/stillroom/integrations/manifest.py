@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 import msgspec
 
 from stillroom.errors import SettingsRefused
+from stillroom.private_file import write_private
 
 FILE = "integrations.json"
 
@@ -39,16 +39,13 @@ def load_manifest(home: Path) -> Manifest:
 
 
 def save_manifest(home: Path, manifest: Manifest) -> None:
-    """Write it, for its owner only. An empty one leaves no file. Raises `SettingsRefused`."""
+    """Write it. An empty one leaves no file. Raises `SettingsRefused`."""
     path = home / FILE
     try:
         if manifest == Manifest():
             path.unlink(missing_ok=True)
             return
-        temporary = path.with_name(f".{FILE}.{os.getpid()}")
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-        temporary.chmod(0o600)
-        temporary.replace(path)
+        write_private(path, msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
     except OSError as error:
         raise SettingsRefused(f"`{path}` can't be written: {error.strerror}", hint="`uninit` needs it") from error
 

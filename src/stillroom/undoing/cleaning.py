@@ -13,6 +13,7 @@ import msgspec
 
 from stillroom.config import Settings
 from stillroom.errors import FolderRefused, WorkspaceError
+from stillroom.private_file import write_private
 from stillroom.workspace import held
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint
@@ -120,14 +121,8 @@ def _clean_log(path: Path, line: Callable[[str], str], commits: Mapping[str, str
     new = "\n".join(map(line, old.split("\n")))
     for before, after in commits.items():
         new = new.replace(before, after or "")
-    if new == old:
-        return
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(file, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as out:
-        out.write(new)
-    temporary.replace(path)
+    if new != old:
+        write_private(path, new.encode("utf-8", "surrogateescape"))
 
 
 def matching(home: Path, patterns: Iterable[str]) -> list[Path]:

@@ -5,12 +5,12 @@ command or pass.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import msgspec
 
 from stillroom.errors import WorkspaceError, way_out
+from stillroom.private_file import write_private
 from stillroom.thread import Thread
 from stillroom.undoing.traces import Traces
 
@@ -48,20 +48,9 @@ Unfinished = Forgetting | Undoing | Redacting
 
 def begin(home: Path, work: Unfinished) -> None:
     """Keep on disk what has to be done, before the first of it is. Raises `WorkspaceError`."""
-    temporary = home / f".{FILE}.new"
     try:
-        temporary.unlink(missing_ok=True)
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            view = memoryview(_encoded(work))
-            while view:
-                view = view[os.write(file, view) :]
-            os.fsync(file)
-        finally:
-            os.close(file)
-        temporary.replace(home / FILE)
+        write_private(home / FILE, _encoded(work), durable=True)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise WorkspaceError(
             f"`{home / FILE}` can't be written: {error.strerror}; nothing was changed", hint=way_out(error, home)
         ) from error
@@ -85,8 +74,8 @@ def begun(home: Path) -> Unfinished | None:
 
 def end(home: Path) -> None:
     """It is done."""
-    for name in (FILE, f".{FILE}.new"):
-        (home / name).unlink(missing_ok=True)
+    for path in (home / FILE, *home.glob(f".{FILE}.*")):  # a killed process may have left half of one
+        path.unlink(missing_ok=True)
 
 
 def _encoded(work: Unfinished) -> bytes:

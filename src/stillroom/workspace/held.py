@@ -6,13 +6,13 @@ stays, so that the same inputs are not made into the same again. There is never 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from stillroom.private_file import write_private
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import gather
@@ -204,11 +204,4 @@ def _ascii(value: object) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(file, "w", encoding="ascii", newline="\n") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(path)
+    write_private(path, text.encode("ascii"), durable=True)

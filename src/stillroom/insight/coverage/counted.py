@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
+
+from stillroom.private_file import write_private
 
 FILE = "coverage.json"
 _FORMAT = 1
@@ -55,13 +56,8 @@ def load_counts(home: Path) -> dict[str, Counted]:
 
 
 def save_counts(home: Path, counts: dict[str, Counted]) -> None:
-    """Keep it, for its owner only. A disk that is full or can't be written costs only time."""
-    temporary = home / f".{FILE}.new"
+    """Keep it. A disk that is full or can't be written costs only time."""
     try:
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(_Stored(format=_FORMAT, threads=counts)))
-        temporary.replace(home / FILE)
+        write_private(home / FILE, msgspec.json.encode(_Stored(format=_FORMAT, threads=counts)))
     except (OSError, UnicodeEncodeError):
         return

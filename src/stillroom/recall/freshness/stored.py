@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from stillroom.private_file import write_private
 from stillroom.recall.freshness.anchors import Anchor, Kind
 
 FILE = "freshness.json"
@@ -71,10 +71,5 @@ def load_freshness(home: Path) -> Freshness:
 
 
 def save_freshness(home: Path, found: Freshness) -> None:
-    """Keep it, for its owner only; a reader sees the old or the new. Raises `OSError`."""
-    temporary = home / f".{FILE}.new"
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(found))
-    temporary.replace(home / FILE)
+    """Keep it. Raises `OSError`."""
+    write_private(home / FILE, msgspec.json.encode(found))

@@ -64,8 +64,11 @@ def load_switched_off(home: str) -> SwitchedOff:
 
 
 def save_switched_off(home: str, off: SwitchedOff) -> None:
-    """Write it; a reader sees the old list or the new one. Raises `OSError`."""
+    """Write it. Raises `OSError`."""
     import json
+    from pathlib import Path
+
+    from stillroom.private_file import write_private
 
     path = f"{home}/{FILE}"
     if not off.projects:
@@ -74,15 +77,7 @@ def save_switched_off(home: str, off: SwitchedOff) -> None:
         return
     os.makedirs(home, mode=0o700, exist_ok=True)
     projects = [[p.place, p.folder, p.is_git, p.remote, p.first_commit] for p in off.projects]
-    temporary = f"{home}/.{FILE}.{os.urandom(6).hex()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-            json.dump({"format": _FORMAT, "projects": projects}, file, indent=1)
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
+    write_private(Path(path), json.dumps({"format": _FORMAT, "projects": projects}, indent=1).encode("ascii"))
 
 
 def is_switched_off(home: str, cwd: str) -> bool:

@@ -165,15 +165,11 @@ def encode(prepared: Prepared) -> dict[str, object]:
 
 
 def save(home: str, prepared: Prepared) -> None:
-    """Write it, for its owner only; a reader sees the old copy or the new one. Raises `OSError`."""
+    """Write it. Raises `OSError`."""
     import json
+    from pathlib import Path
 
-    temporary = f"{home}/.{FILE}.{os.urandom(6).hex()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-            json.dump(encode(prepared), file, ensure_ascii=False)
-        os.replace(temporary, f"{home}/{FILE}")
-    except OSError:
-        os.unlink(temporary)
-        raise
+    from stillroom.private_file import write_private
+
+    data = json.dumps(encode(prepared), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    write_private(Path(home, FILE), data)
