@@ -155,6 +155,14 @@ def test_the_budget_holds(items: list[Item], token_limit: int) -> None:
         assert not rendered.cut and _GAP not in rendered.text
 
 
+def test_the_gaps_are_paid_for_whatever_the_budget() -> None:
+    """Rows of all tiers in turn, so that most of what is chosen has a gap on both sides."""
+    items = [(_message("user", "u" * 90), _output("o" * 90), _message("assistant", "a" * 90))[n % 3] for n in range(60)]
+    for token_limit in range(60, 2500, 7):
+        rendered = render_evidence(items, token_limit=token_limit, redact=str)
+        assert len(rendered.text.encode()) <= 4 * token_limit
+
+
 def test_a_session_without_end_is_rendered_in_bounded_memory() -> None:
     def endless() -> Iterator[Item]:
         for n in range(20_000):

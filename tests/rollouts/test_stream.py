@@ -71,9 +71,9 @@ def test_policy_of_kinds(tmp_path: Path, kind: str, kept: bool) -> None:
     assert stats.unknown == {}
 
 
-def test_developer_messages_are_dropped_and_other_roles_pass(tmp_path: Path) -> None:
-    path = tmp_path / "rollout.jsonl"
-    path.write_bytes(b"".join(line(message("x", role=role)) for role in ("developer", "assistant", "user", "tool")))
+def test_what_the_harness_says_is_dropped_and_other_roles_pass(tmp_path: Path) -> None:
+    path, roles = tmp_path / "rollout.jsonl", ("developer", "system", "assistant", "user", "tool")
+    path.write_bytes(b"".join(line(message("x", role=role)) for role in roles))
     items, _ = read(path)
     assert [item.role for item in items] == ["assistant", "user", "tool"]
 
