@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stillroom.offline import cues
-from stillroom.offline.session import kinds
+from stillroom.offline.session import kinds, stance
 from stillroom.offline.session.turns import Turn
 from stillroom.offline.session.wish import Wish
 from stillroom.offline.text import words
@@ -15,6 +15,7 @@ _BY_CHANCE = 1.0
 """Words that a sentence may share with a session's work without having to do with it."""
 _BRIEF = 4.0
 """A rule that says less than this (in words) can be a remark that only sounds like one ("I have to feed the hens")."""
+_OPENING_CHARS = 40
 _BINDING = ("prohibition", "frequency", "remember")
 """Cues of what is meant to hold: it needs no work to bear it out."""
 _CHARS = 4000
@@ -35,24 +36,31 @@ def only(wishes: list[Wish], turns: Sequence[Turn]) -> list[Wish]:
 
 
 def _is_the_task(wish: Wish, turn: Turn) -> bool:
-    """Whether a wish is the sentence that a session begins with, and no word of it is meant to last."""
-    if turn.number or wish.kind not in ("rule", "preference") or not wish.quote.startswith(turn.sentences[0][:40]):
+    """Whether a wish is what a turn was for: its first sentence, after which was worked or looked, and no lasting word.
+
+    Of a later turn that edited something, the first sentence may be what was settled.
+    """
+    if not turn.runs or (turn.number and turn.edited) or not wish.quote.startswith(turn.sentences[0][:_OPENING_CHARS]):
         return False
-    if any(cues.has(kind, wish.quote, turn.spoken) for kind in _BINDING):
+    if wish.kind not in ("rule", "preference", "decision") or wish.seen or wish.about or _binds(wish, turn):
         return False
-    return not kinds.begins_condition(wish.quote, turn.spoken)
+    if not turn.number:
+        return wish.kind != "decision"
+    return not (cues.has("standing", wish.quote, turn.spoken) or stance.rejects(turn))
+
+
+def _binds(wish: Wish, turn: Turn) -> bool:
+    """Whether a word says that `wish` is meant to hold: then no work has to bear it out."""
+    binding = ("constraint",) if wish.kind == "fact" else _BINDING
+    spoken = turn.spoken
+    return any(cues.has(kind, wish.quote, spoken) for kind in binding) or kinds.begins_condition(wish.quote, spoken)
 
 
 def _stands_alone(wish: Wish, turn: Turn) -> bool:
     """Whether `wish` is worth a line whatever the rest of the session was about."""
     if turn.runs or wish.seen or (wish.about and wish.kind != "decision") or wish.about.startswith("agreed to "):
         return True
-    if wish.kind == "correction":
-        return True
-    binding = ("constraint",) if wish.kind == "fact" else _BINDING
-    if any(cues.has(kind, wish.quote, turn.spoken) for kind in binding):
-        return True
-    if kinds.begins_condition(wish.quote, turn.spoken):
+    if wish.kind == "correction" or _binds(wish, turn):
         return True
     return wish.kind != "fact" and kinds.own_weight(wish.quote, turn.spoken) >= _BRIEF
 
