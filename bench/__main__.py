@@ -46,7 +46,7 @@ SECTIONS = (
         "0.81 (22/27) and 0.75 (15/20); then 0.96 (72/75) and 0.92 (44/48) for whole days of people who are no "
         "programmers, 0.91 (67/74) and 0.80 (36/45) for dictation, foreign English and reversals, 0.92 (81/88) and "
         "0.85 (51/60) for more such days, 0.92 (57/62) and 0.85 (35/41) for plans, reports and upgrades, 0.89 (54/61) "
-        "and 0.92 (36/39) for talks that end otherwise; then, written by somebody who knew no rule, in lots of fourteen, "
+        "and 0.92 (36/39) for talks that end otherwise; then, in lots of fourteen by somebody who knew no rule, "
         "0.92 (91/99) and 0.89 (68/76), 0.87 (87/100) and 0.92 (71/77), 0.87 (88/101) and 0.86 (60/70): together 0.89 "
         "and 0.89, as on `heldout`. What was learnt from the last three is about what the session itself says: a bare "
         "statement counts if anything came of it, a fault is mended if its measure reads otherwise, the last value "
