@@ -40,7 +40,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
     symptom = opening = first = ""
     carried: list[Statement] = []  # said in a turn whose fix came with a later one
     for turn in turns:
-        told = _symptom(turn)
+        told = _symptom(turn, [w.quote for w in heard.wishes if w.turn == turn.number > 0 and w.kind == "rule"])
         opening = opening or _opening(turn)
         if turn.number in heard.undone:
             # What they had wanted done about it was taken back.
@@ -81,9 +81,10 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
     return out
 
 
-def _symptom(turn: Turn) -> str:
-    """The sentence that tells of a fault, or asks to have one found; what it quotes tells of none."""
+def _symptom(turn: Turn, rules: Sequence[str]) -> str:
+    """The sentence that tells of a fault, or asks to have one found; what it quotes, or sets as a rule, tells of none."""
     own = _own(turn) if not stance.takes_back(turn) else []
+    own = [s for s in own if not any(s in rule for rule in rules)]
     if turn.number:
         # "Then change the timeout first": what is to be done, after the fault was spoken of.
         own = [s for s in own if not cues.opens("order", cues.without_opener(s, turn.spoken), turn.spoken)]
