@@ -81,8 +81,8 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
     return out
 
 
+def _symptom(turn: Turn, rules: Sequence[str]) -> str:
     """The sentence that tells of a fault or asks to find one; what it quotes, and one of `rules`, tells of none."""
-    """The sentence that tells of a fault or asks to have one found; what it quotes, or one of `rules`, tells of none."""
     own = _own(turn) if not stance.takes_back(turn) else []
     own = [s for s in own if not any(s in rule for rule in rules)]
     if turn.number:
