@@ -1,6 +1,11 @@
-"""Numbers as people read them."""
+"""Numbers and texts as people read them."""
 
 from __future__ import annotations
+
+
+def plain(text: str) -> str:
+    """`text` without what would steer a terminal: paths, and what a server says, may hold anything."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def many(number: int, one: str, several: str | None = None) -> str:

@@ -10,12 +10,12 @@ from typing import Annotated
 import msgspec
 
 from stillroom.budget.outcome import BudgetStatus
-from stillroom.cli.output import plain, print_data, print_json, print_lines
+from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.command_line.command import Option
 from stillroom.config import BUDGET, load_settings
 from stillroom.errors import BudgetError
 from stillroom.store.budgets import SharedBudget, shared_budgets
-from stillroom.wording import many
+from stillroom.wording import many, plain
 
 
 class BudgetReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from stillroom.cli.output import console, plain
+from stillroom.cli.output import console
 from stillroom.config import OFFLINE
 from stillroom.forecast import Forecast, PhaseForecast
-from stillroom.wording import many
+from stillroom.wording import many, plain
 
 
 def forecast_lines(forecast: Forecast) -> Iterator[tuple[str | None, str]]:

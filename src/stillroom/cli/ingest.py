@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from stillroom.cli.output import plain, print_data, print_json, print_lines
+from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
 from stillroom.config import load_settings
 from stillroom.homes import Format
 from stillroom.recording.ingest import ingest_file
 from stillroom.recording.ingested import Ingested, IngestReport, LeftOut
-from stillroom.wording import many
+from stillroom.wording import many, plain
 
 _TOLD = {"new": "taken in", "updated": "taken in anew", "unchanged": "nothing new"}
 _PREVIEW_CHARS = 60

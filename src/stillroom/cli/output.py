@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 import msgspec
 
+from stillroom.wording import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -35,13 +37,6 @@ def console(stream: TextIO | None = None) -> Console:
     from rich.console import Console
 
     return Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
-
-
-def plain(text: str) -> str:
-    """`text` without what would steer a terminal: paths, and what a server says, may hold anything."""
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 def print_answer(lines: Iterable[Line]) -> None:

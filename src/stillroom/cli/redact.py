@@ -10,12 +10,13 @@ import msgspec
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.forget import lines_left
-from stillroom.cli.output import console, plain, print_json, print_lines
+from stillroom.cli.output import console, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.errors import ConfigError
 from stillroom.undoing.redacting import Kind, Redacted, find_secrets, redact_stored
+from stillroom.wording import plain
 
 _SHOWN = 4
 

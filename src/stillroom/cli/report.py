@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import assert_never
 
 from stillroom.cli.forecast import forecast_lines
-from stillroom.cli.output import console, plain
+from stillroom.cli.output import console
 from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated, Failed, HeldForReview, NoChanges, Phase2Report, Skipped
 from stillroom.extract.outcome import Failed as ThreadFailed
@@ -21,7 +21,7 @@ from stillroom.pipeline import PipelineReport
 from stillroom.recall.usage.counts import UsageReport
 from stillroom.spending import Usage
 from stillroom.store.records import ThreadsLeft
-from stillroom.wording import many
+from stillroom.wording import many, plain
 
 _SKIPPED = {
     "feature_off": "memories are switched off (`memories.enabled = false`)",

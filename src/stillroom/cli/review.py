@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 
 from stillroom.cli.alone import store_alone
-from stillroom.cli.output import console, plain, print_data, print_json
+from stillroom.cli.output import console, print_data, print_json
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import Settings, load_settings
@@ -23,7 +23,7 @@ from stillroom.reviewing.showing import HeldReview, held_review
 from stillroom.store import Store
 from stillroom.store.records import Withheld
 from stillroom.undoing.alone import alone
-from stillroom.wording import many
+from stillroom.wording import many, plain
 
 
 class _Answer(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from stillroom.cli.output import console, plain, print_data, print_json, print_lines
+from stillroom.cli.output import console, print_data, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError, RecordingError
@@ -16,7 +16,7 @@ from stillroom.recording.exporting.export import find_thread
 from stillroom.store import Store
 from stillroom.thread import MemoryMode
 from stillroom.undoing.projects import Project, Switch, switch_project, switched_off_projects
-from stillroom.wording import many
+from stillroom.wording import many, plain
 from stillroom.workspace.tree import naming
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from stillroom.cli.moment import moment
-from stillroom.cli.output import Line, plain, print_data, print_json, print_lines
+from stillroom.cli.output import Line, print_data, print_json, print_lines
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.rulings import remedy, why
 from stillroom.cli.signals import until_stopped
@@ -26,7 +26,7 @@ from stillroom.rollouts.found import Broken
 from stillroom.store import Question, Standing, Store
 from stillroom.store.rules import State
 from stillroom.undoing.projects import obey_switches
-from stillroom.wording import size
+from stillroom.wording import plain, size
 
 #: So many files that can't be read are told one by one; the rest is counted.
 _BROKEN_TOLD = 5

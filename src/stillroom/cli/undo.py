@@ -10,13 +10,13 @@ import msgspec
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
-from stillroom.cli.output import console, plain, print_json, print_lines
+from stillroom.cli.output import console, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.undoing.undo import Undone, UndoPreview, plan_undo, undo
 from stillroom.undoing.versions import open_history
-from stillroom.wording import many
+from stillroom.wording import many, plain
 
 _SHOWN = 12
 

@@ -18,6 +18,7 @@ from stillroom.errors import SettingsRefused, StillroomError
 from stillroom.integrations.files import unified_diff
 from stillroom.integrations.installing import AGENTS, Plan, apply, detected, plan_install, plan_removal
 from stillroom.integrations.programs import Programs, installed_programs
+from stillroom.wording import plain
 
 _Planner = Callable[[str, Settings, Programs, Mapping[str, str]], Plan]
 
@@ -193,7 +194,7 @@ class _Output:
 
     def say(self, text: str, *, style: str = "") -> None:
         if not self._quiet:
-            self._talk.print(_plain(text), style=style, markup=False)
+            self._talk.print(plain(text), style=style, markup=False)
 
     def error(self, error: StillroomError) -> None:
         self.say(f"error: {error}", style="red")
@@ -205,7 +206,7 @@ class _Output:
             return
         for line in text.splitlines():
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-            self._data.print(_plain(line), style=style, markup=False)
+            self._data.print(plain(line.expandtabs()), style=style, markup=False)
 
     def agrees(self) -> bool:
         """The answer of whoever sits at the terminal; where nobody does, the command itself was the answer."""
@@ -215,7 +216,3 @@ class _Output:
             return self._talk.input("Write this? [y/N] ", markup=False).strip().lower() in ("y", "yes")
         except EOFError:
             return False
-
-
-def _plain(text: str) -> str:
-    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in text)

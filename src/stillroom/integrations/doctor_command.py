@@ -15,6 +15,7 @@ from stillroom.config import default_home
 from stillroom.insight.doctor.examine import Report, examine
 from stillroom.insight.doctor.finding import Finding
 from stillroom.integrations.hook_checks import check_hooks
+from stillroom.wording import plain
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", ""), "warning": ("warn", "yellow"), "error": ("WRONG", "red")}
 
@@ -71,13 +72,13 @@ def _tell(report: Report) -> None:
     for each in report.findings:
         mark, style = _MARKS[each.severity]
         out.print(f"{mark:<6}", style=style, end="", markup=False)
-        out.print(_plain(f"{each.check:<15} {each.what}{_place(each)}"), markup=False)
+        out.print(plain(f"{each.check:<15} {each.what}{_place(each)}"), markup=False)
         if each.fixed is not None:
-            out.print(_plain(f"{'':<21} fixed: {each.fixed}"), style="green", markup=False)
+            out.print(plain(f"{'':<21} fixed: {each.fixed}"), style="green", markup=False)
         elif each.not_fixed is not None:
-            out.print(_plain(f"{'':<21} could not be fixed: {each.not_fixed}"), style="red", markup=False)
+            out.print(plain(f"{'':<21} could not be fixed: {each.not_fixed}"), style="red", markup=False)
         if each.remedy and each.severity != "ok" and each.fixed is None:
-            out.print(_plain(f"{'':<21} -> {each.remedy}"), markup=False)
+            out.print(plain(f"{'':<21} -> {each.remedy}"), markup=False)
     wrong = sum(each.is_wrong for each in report.findings)
     fixable = sum(each.is_wrong and each.fixable for each in report.findings)
     if not wrong:
@@ -89,7 +90,3 @@ def _tell(report: Report) -> None:
 
 def _place(finding: Finding) -> str:
     return f" ({finding.where})" if finding.where and finding.where not in finding.what else ""
-
-
-def _plain(text: str) -> str:
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)

@@ -14,7 +14,7 @@ from stillroom.recall.projects.switched_off import load_switched_off
 from stillroom.recall.telling.missing import mark_missing
 from stillroom.recall.telling.packing import pack
 from stillroom.recall.telling.prepared import SUMMARY, Prepared, load, stamp_of
-from stillroom.wording import many
+from stillroom.wording import many, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,8 +198,7 @@ def _last(path: str) -> str:
 
 def shown(path: str) -> str:
     """A path as one line of valid text."""
-    text = os.fsencode(path).decode("utf-8", "replace")
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+    return plain(os.fsencode(path).decode("utf-8", "replace"))
 
 
 def _receipt(left: LeftOut, version: str, *, is_partial: bool) -> str:
