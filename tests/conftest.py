@@ -63,6 +63,7 @@ WHOLE = (
     "mcp",
     "models/test_agent_model.py",
     "models/test_allowance.py",
+    "models/test_model_clients.py",  # imports Pydantic AI and SDKs
     "pipeline",
     "reviewing",
     "recording/adapters",
