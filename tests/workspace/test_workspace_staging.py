@@ -676,6 +676,7 @@ def test_a_crash_during_recovery_is_recovered_from(house: House, tmp_path: Path)
     assert contents(house.root) == NEW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["committed", "folder written"])
 def test_recovery_takes_no_other_commit_for_its_own(house: House, tmp_path: Path, step: str) -> None:
     killed_at(house, steps(tmp_path / "steps").index(step))
