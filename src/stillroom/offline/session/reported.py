@@ -67,7 +67,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         if not causes and any(f.turn == turn.number and f.causes for f in known):
             # What was complained of is what the command showed.
             symptom = ""
-        if causes and (symptom or (_first(turn) and _is_seen(turn, causes))):
+        if causes and (symptom or (_first(turn) and (_is_seen(turn, causes) or _is_praised(turn, turns)))):
             told = symptom or opening or _first(turn)
             worded = bool(symptom or not turn.number) or _is_on(told, causes)
             worded = worded and words.weight(words.content(told)) >= BARE
@@ -141,6 +141,14 @@ def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Stateme
         here = plain if any(s.causal for s in plain) else [s for s in here if s.step < here[-1].step]
     explains = symptom or any(s.causal or (not asks and s.score >= _TELLING) for s in here)
     return here if turn.runs and explains else []
+
+
+def _is_praised(turn: Turn, turns: Sequence[Turn]) -> bool:
+    """Whether the user, who had asked for nothing to be made, says next that it is well now."""
+    after = turns[turn.number + 1] if turn.number + 1 < len(turns) else None
+    if after is None or not after.sentences or any(kinds.asks_for_work(s, turn.spoken) for s in turn.sentences):
+        return False
+    return cues.has("works", after.sentences[0], after.spoken) and not cues.has("broken", after.text, after.spoken)
 
 
 def _is_on(told: str, causes: Sequence[Statement]) -> bool:
