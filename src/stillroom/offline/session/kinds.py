@@ -216,7 +216,7 @@ def is_question(sentence: str, spoken: tuple[str, ...]) -> bool:
         return True
     if sentence.rstrip("。. ").endswith(_ASKING) or _EITHER_WAY.search(sentence):
         return True
-    if _ASKS_FIRST.match(sentence):
+    if "?" not in sentence and _ASKS_FIRST.match(sentence):
         return True
     return (
         "?" not in sentence

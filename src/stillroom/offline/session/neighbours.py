@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from stillroom.offline import cues
 from stillroom.offline.session import kinds, unmeant
@@ -55,15 +56,16 @@ def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
     )
 
 
-def answers_itself(sentence: str, following: str, spoken: tuple[str, ...]) -> bool:
-    """Whether the user asks something and says never to it in the next breath ("push it yourself? never.")."""
-    return (
-        sentence.endswith(("?", "？"))
-        and kinds.own_weight(sentence, spoken) >= BARE
-        and kinds.own_weight(following, spoken) == 0
-        and cues.opens("frequency", following, spoken) > 0
-        and cues.opens("prohibition", following, spoken) > 0
-    )
+def answers_itself(sentence: str, following: Sequence[str], spoken: tuple[str, ...]) -> int:
+    """How many of the sentences that follow a question say never to it ("push it yourself? no. never."); 0 for none."""
+    if not sentence.endswith(("?", "？")) or kinds.own_weight(sentence, spoken) < BARE:
+        return 0
+    for count, answer in enumerate(following[:2], 1):
+        if kinds.own_weight(answer, spoken) > 0:
+            return 0
+        if cues.opens("frequency", answer, spoken) and cues.opens("prohibition", answer, spoken):
+            return count
+    return 0
 
 
 def goes_on(sentence: str, wish: Wish, spoken: tuple[str, ...]) -> bool:

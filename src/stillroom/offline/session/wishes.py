@@ -43,10 +43,10 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
     found: list[Wish] = []
     passing = [kinds.is_passing(s, spoken) and not kinds.is_question(s, spoken) for s in message]
     follows = False  # the sentence before was taken
-    skip_next = False
+    skipped = 0
     for number, sentence in enumerate(message):
-        if skip_next:
-            skip_next = False
+        if skipped:
+            skipped -= 1
             continue
         if number + 1 < len(message) and unmeant.only_asks(message[number + 1], spoken):
             continue  # "my prof says never to clone. true?"
@@ -68,11 +68,10 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
         quote = sentence
         corrects = number == 0 and before is not None and cues.opens("correction", sentence, spoken) > 0
         bare = corrects and (kinds.own_weight(sentence, spoken) < BARE or kinds.is_question(sentence, spoken))
-        if (number + 1 < len(message) and neighbours.answers_itself(sentence, message[number + 1], spoken)) or (
+        if skipped := neighbours.answers_itself(sentence, message[number + 1 :], spoken) or int(
             bare and number + 1 < len(message) and not passing[number + 1]
         ):
-            quote = f"{sentence} {message[number + 1]}"
-            skip_next = True
+            quote = " ".join(message[number : number + 1 + skipped])
         elif (
             not follows
             and number
