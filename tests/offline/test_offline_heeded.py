@@ -129,3 +129,21 @@ def test_a_fault_is_not_mended_while_the_last_check_fails() -> None:
         ran("gradle test", "BookingTest FAILED", exit_code=1),
         reply("Still failing."),
     )
+
+
+def test_a_decimal_is_no_label_of_a_choice() -> None:
+    told = "Dry is set at 2.1 V and wet at 1.4 V. Measure both in air and in water."
+    kept = quotes(
+        user("the soil sensor reads 140%"),
+        ran("grep soil log", "soil: 140"),
+        reply(told),
+        user("air 2.62, water 0.88"),
+        edit("-- 2.1 -> 0", "-- 1.4 -> 100", "+- 2.62 -> 0", "+- 0.88 -> 100", path="greenhouse.yaml"),
+        reply("Calibrated."),
+    )
+    assert kept == ["air 2.62, water 0.88"]
+
+
+def test_an_errand_is_no_decision_unless_something_was_written_for_it() -> None:
+    push = (user("going with a push straight to main, I talk to Teresa afterwards"), ran("git push origin main", "ok"))
+    assert quotes(*WORK, *push, reply("Pushed.")) == []
