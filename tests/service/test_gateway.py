@@ -355,8 +355,9 @@ def test_a_tree_that_is_removed_while_it_is_asked_is_told_and_the_answer_arrives
         peer.sendall(chunked(event))
 
     with raw_upstream(answer) as url, gateway(tmp_path, url) as served:
-        for _ in range(2):
+        for _ in range(3):
             assert post(served.port, PATHS["responses"], RESPONSES).body == event
+        assert served.used("nameless") == {"main": 34.0}, "the third begins the tree anew"
     (told,) = served.told
     assert "was removed" in told and told.endswith("nothing is charged")
 

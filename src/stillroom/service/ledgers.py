@@ -8,6 +8,7 @@ from pathlib import Path
 from stillroom.budget import Reminder, RolloutBudgetConfig, TurnAborted, read_usage
 from stillroom.clock import Clock
 from stillroom.config import DatabaseLimits
+from stillroom.errors import BudgetError
 from stillroom.service.naming import Named
 from stillroom.store.budgets import SharedBudget
 from stillroom.store.database import Database
@@ -44,12 +45,27 @@ class Ledgers:
 
     def admit(self, named: Named) -> Admission:
         """Raises `TurnAborted` when the tree may send nothing more, `BudgetError` or `StoreError` without a ledger."""
+        try:
+            return self._admit(named)
+        except TurnAborted:
+            raise
+        except BudgetError:
+            # Trees that nobody used for long are deleted, whoever has them open: this one begins anew.
+            self._forget(named.tree)
+            return self._admit(named)
+
+    def _admit(self, named: Named) -> Admission:
         budget = self._budget(self._reading, named.tree)
         budget.register(named.thread, parent=named.parent)
         self._known.add((named.tree, named.thread))
         budget.check(named.thread)
         reminder = budget.pending_reminder(named.thread, named.window)
         return Admission(named, reminder)
+
+    def _forget(self, tree: str) -> None:
+        for database in (self._reading, self._writing):
+            self._budgets.pop((database, tree), None)
+        self._known = {known for known in self._known if known[0] != tree}
 
     def _budget(self, database: Database, tree: str) -> SharedBudget:
         key = (database, tree)
