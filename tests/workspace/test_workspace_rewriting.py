@@ -53,13 +53,16 @@ def objects(history: History) -> bytes:
     return b"\n".join(found)
 
 
-def test_no_object_holds_it_any_more_and_the_rest_is_as_it_was(history: History) -> None:
+@pytest.mark.parametrize("packed", [0, 5, 99])
+def test_no_object_holds_it_any_more_and_the_rest_is_as_it_was(history: History, packed: int) -> None:
     first = history.repository.run("rev-list", "--max-parents=0", "HEAD").decode().strip()
     before = {
         commit: history.repository.message(commit)
         for commit in history.repository.run("rev-list", "HEAD").decode().split()
     }
     history.repository.run("hash-object", "-w", "--stdin", stdin=b"secret\nthat nothing leads to")
+    if packed:
+        assert history.repository.pack_loose(at_least=1, at_most=packed) > 4
     assert b"secret" in objects(history)
     done = rewrite(
         history.repository, without_secret, is_gone=lambda path: False, message="gone", now=9, checkpoint=nothing
