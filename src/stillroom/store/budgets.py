@@ -259,24 +259,24 @@ class SharedBudget:
 
     def _refusal(self, db: sqlite3.Connection, path: Lineage, units: int) -> BudgetExceeded | None:
         """Why so much can't be held for this thread."""
-        _, ended = budget_rows.holds(db, self._tree_id, now_ms=self._clock.now_ms())
+        held, ended = budget_rows.holds(db, self._tree_id, now_ms=self._clock.now_ms())
         for hold in ended:
             budget_rows.drop_hold(db, hold.reservation_id)
         if not self._config.enforce_limit:
             return None
         for cap in self._nodes(db, path):
-            if cap.limit is not None and cap.used + self._held(db, cap) + units > cap.limit:
+            if cap.limit is not None and cap.used + self._held(db, cap, held) + units > cap.limit:
                 return self._outcome(db, "budget_reserved", cap, path)
         return None
 
-    def _held(self, db: sqlite3.Connection, cap: Node) -> int:
-        held, _ = budget_rows.holds(db, self._tree_id, now_ms=self._clock.now_ms())
+    def _held(self, db: sqlite3.Connection, cap: Node, held: list[Hold]) -> int:
         return sum(hold.units for hold in held if cap.thread_id in self._walk(db, hold.thread_id))
 
     def _outcome(
         self, db: sqlite3.Connection, reason: Literal["budget_exceeded", "budget_reserved"], cap: Node, path: Lineage
     ) -> BudgetExceeded:
         assert cap.limit is not None  # only a limit stops anything
+        held, _ = budget_rows.holds(db, self._tree_id, now_ms=self._clock.now_ms())
         threads = budget_rows.nodes(db, self._tree_id)[1:]
         return BudgetExceeded(
             reason=reason,
@@ -285,7 +285,7 @@ class SharedBudget:
             scope=cap.thread_id,
             limit=cap.limit / PER_TOKEN,
             used=cap.used / PER_TOKEN,
-            reserved=self._held(db, cap) / PER_TOKEN,
+            reserved=self._held(db, cap, held) / PER_TOKEN,
             crossed_by=cap.crossed_by,
             threads={str(thread.thread_id): thread.own / PER_TOKEN for thread in threads},
         )
