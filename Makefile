@@ -98,7 +98,7 @@ format: $(READY)  ## format and fix what can be fixed
 bench: $(READY)  ## every figure, paired, medians; writes docs/benchmarks.md
 	@$(BIN)/python -m bench
 
-docs: $(READY)  ## write the generated reference
+docs: $(READY)  ## write the generated reference, and the schema of new databases
 	@$(BIN)/python docs/generate.py
 
 dist: $(READY)  ## a wheel and an sdist, each tried in an empty environment
