@@ -27,7 +27,7 @@ from stillroom.errors import StillroomError, StoreError, WorkspaceError
 from stillroom.extract.guard import Guard, GuardDecision, default_guard
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
-from stillroom.extract.workers import Worker
+from stillroom.extract.workers import Worker, begin_for
 from stillroom.forecast import Forecast, forecast, may_need_consent, needs_consent
 from stillroom.models import Allowance, AllowanceReport, check_model
 from stillroom.pausing import paused_since
@@ -206,6 +206,7 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
             # 0. Learn which threads there are; what the trigger is may only be known now.
             threads = await register_threads(settings, store, on_progress=self.on_progress)
             report = put(report, threads=threads)
+            begin_for(threads.found, self.workers)  # what is new is likely to be extracted; they get ready meanwhile
             if reason := await _gate_source(store, self.trigger):
                 return put(report, skipped=reason)
             await asyncio.to_thread(obey_switches, settings, store)

@@ -14,7 +14,7 @@ from stillroom.extract.engine import Engine, open_engine
 from stillroom.extract.leases import Leases
 from stillroom.extract.outcome import Capped, Phase1Report, ThreadOutcome, make_report
 from stillroom.extract.round import Round
-from stillroom.extract.workers import Worker, seats_for
+from stillroom.extract.workers import Worker, begin_for, seats_of
 from stillroom.models import Allowance
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.store import Store
@@ -74,12 +74,12 @@ async def run_phase1(
             tell()
             with Leases(store, settings.stage_one, claims) as leases:
                 # 2. Open the engine, now that there is something to do: the rules, or one model for all threads.
-                seats = seats_for(len(claims), workers)  # workers open theirs meanwhile
+                begin_for(len(claims), workers)  # they open theirs meanwhile
                 if engine is None:
                     engine = await asyncio.to_thread(open_engine, settings, store, clock, allowance=allowance)
                 # 3. Extract some at a time, under a heartbeat; one that fails fails alone.
                 jobs = Round(settings, store, claims, leases, on_outcome=hear)
-                await jobs.run(engine, seats=seats, allowance=allowance)
+                await jobs.run(engine, seats=seats_of(workers), allowance=allowance)
             if any(isinstance(outcome, Capped) for outcome in outcomes):
                 break
     finally:

@@ -130,11 +130,15 @@ class Worker:
                 pass
 
 
-def seats_for(jobs: int, workers: Sequence[Worker]) -> list[Seat]:
-    """The seats of those that have begun; when there are enough jobs, all begin."""
+def begin_for(jobs: int, workers: Sequence[Worker]) -> None:
+    """Let them begin, if there are enough jobs, or are likely to be; again is fine."""
     if jobs >= LEAST_JOBS:
         for worker in workers:
             worker.begin()
+
+
+def seats_of(workers: Sequence[Worker]) -> list[Seat]:
+    """The seats of those that have begun."""
     return [seat for worker in workers if worker.has_begun for seat in worker.seats]
 
 
