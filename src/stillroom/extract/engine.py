@@ -33,6 +33,7 @@ from stillroom.models import (
     StructuredRequest,
     open_structured,
 )
+from stillroom.rollouts.echo import Echo
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact as redact_text
 from stillroom.rollouts.witness import Witness
@@ -49,6 +50,7 @@ _BYTES_PER_TOKEN = 4
 _REPLY_WINDOW_SHARE = 5
 #: More than a list of nothing has.
 _EMPTY_CHARS = 16
+_EACH_KIND_OF_LINE = "# Task 1: a heading\nkeywords: of, it\n- a line of it"
 #: A few texts of one session.
 _KEPT_BYTES = 8 * 1024 * 1024
 
@@ -173,8 +175,9 @@ class ModelEngine:
         self._rate_limits = rate_limits
         self._forgotten = store.forgetting.exchange_check()
         # What is compiled when it is first used is used here: the threads would each do it, all at once.
-        redact("")
-        Witness(list, json="[]").marked("- a line", of_model=True)
+        redact(system_prompt())
+        Echo(settings.root)
+        Witness(list, json="[]").marked(_EACH_KIND_OF_LINE, of_model=True)
 
     def open(self, thread: Thread, *, stop: Stop) -> Opened:
         text = self._read(thread, self._token_limit(), stop)

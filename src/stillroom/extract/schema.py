@@ -32,10 +32,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rollout_slug: str | None = None
 
 
+_reply = msgspec.json.Decoder(Reply)
+
+
 def parse_reply(text: str) -> Reply:
     """Read the answer. Raises `InvalidReply` for prose, fences, a missing, unknown or wrong field."""
     try:
-        return msgspec.json.decode(text, type=Reply)
+        return _reply.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         shown = " ".join(text[:60].split())
         raise InvalidReply(f"the answer is not the JSON that was asked for ({error}): it begins `{shown}`") from error

@@ -41,9 +41,9 @@ def read_reply(body: bytes, *, kind: ProviderKind) -> Attempt:
     try:
         match kind:
             case "openai-responses":
-                return _read_responses(msgspec.json.decode(body, type=_Responses))
+                return _read_responses(_responses.decode(body))
             case "openai-chat":
-                return _read_chat(msgspec.json.decode(body, type=_Chat))
+                return _read_chat(_chat.decode(body))
             case _:
                 assert_never(kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -110,6 +110,9 @@ class _Responses(msgspec.Struct):
     error: dict[str, Any] | None = None
     incomplete_details: _Incomplete | None = None
     usage: _ResponsesUsage | None = None
+
+
+_responses = msgspec.json.Decoder(_Responses)
 
 
 def _read_responses(reply: _Responses) -> Attempt:
@@ -183,6 +186,9 @@ class _Choice(msgspec.Struct):
 class _Chat(msgspec.Struct):
     choices: list[_Choice]
     usage: _ChatUsage | None = None
+
+
+_chat = msgspec.json.Decoder(_Chat)
 
 
 def _read_chat(reply: _Chat) -> Attempt:
