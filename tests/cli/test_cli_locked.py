@@ -40,7 +40,7 @@ def test_a_session_in_a_locked_database_waits_for_the_next_pass_and_loses_no_ret
         ]
         assert (locked["extract"]["busy"], locked["extract"]["failed"]) == (1, 0)
         assert run_command(["run", "--backfill", "--now", "2026-12-01T12:00:00Z"]) == 0
-        assert "1 left to the next pass: their clients are writing to them" in capsys.readouterr().err
+        assert "1 left to the next pass: clients are writing there" in capsys.readouterr().err
     after = _run(capsys)["extract"]
     assert (after["claimed"], after["busy"], after["failed"]) == (1, 0, 0)
 

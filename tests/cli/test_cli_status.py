@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
-NOW = "2026-11-30T09:00:00Z"
+#: Longer ago than the pause after a consolidation lasts: `status` goes by the machine's clock.
+NOW = "2026-11-30T02:00:00Z"
 
 
 @pytest.fixture
