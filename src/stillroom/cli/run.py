@@ -18,10 +18,10 @@ from stillroom.cli.signals import until_stopped
 from stillroom.clock import Clock, FixedClock, SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
-from stillroom.extract.claiming import most_threads
 from stillroom.extract.workers import fork_workers
 from stillroom.pass_lock import take_pass_lock
 from stillroom.pipeline import Options, PipelineReport, Trigger, encode_report, run_pipeline
+from stillroom.store.rules.values import most_threads
 
 
 def run_command(

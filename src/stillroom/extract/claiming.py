@@ -6,17 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from functools import partial
 
-from stillroom.config import Memories, Settings
+from stillroom.config import Settings
 from stillroom.handover import take
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
-
-
-def most_threads(memories: Memories, *, take_all: bool, max_threads: int | None) -> int | None:
-    """How many threads a pass may take; None: all that there are."""
-    if max_threads is not None:
-        return max_threads
-    return None if take_all else memories.max_rollouts_per_startup
+from stillroom.store.rules.values import most_threads
 
 
 async def claim_rounds(

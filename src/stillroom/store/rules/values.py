@@ -65,9 +65,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cap(self) -> int | None:
         """Threads that the pass may take; None: all."""
-        if self.max_threads is not None:
-            return self.max_threads
-        return None if self.is_unbounded else self.memories.max_rollouts_per_startup
+        return most_threads(self.memories, take_all=self.is_unbounded, max_threads=self.max_threads)
+
+
+def most_threads(memories: Memories, *, take_all: bool, max_threads: int | None) -> int | None:
+    """How many threads a pass may take; None: all that there are."""
+    if max_threads is not None:
+        return max_threads
+    return None if take_all else memories.max_rollouts_per_startup
 
 
 class Output(NamedTuple):
