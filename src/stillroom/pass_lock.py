@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import os
 
+from stillroom.system import lock
+
 FILE = "pass.lock"
 
 
 def take_pass_lock(home: str) -> int | None:
     """The descriptor that holds the lock; None if another process has it, or if there can be none here."""
     try:
-        import fcntl
-    except ImportError:  # Windows
-        return None
-    try:
-        file = os.open(f"{home}/{FILE}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.open(f"{home}/{FILE}", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError:
         return None
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(file)
-        return None
-    return file
+        if lock(file):
+            return file
+    except OSError:  # no locks on this file system
+        pass
+    os.close(file)
+    return None
 
 
 __all__ = ["FILE", "take_pass_lock"]

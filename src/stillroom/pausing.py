@@ -1,12 +1,14 @@
 """A pause, kept as the file `paused` under the home: while it is there no pass does anything.
 
-Imports nothing but `os`: a hook looks at it. It works without the state database, so that a person can stop everything
+A hook imports this. It works without the state database, so that a person can stop everything
 even when that is what is broken.
 """
 
 from __future__ import annotations
 
 import os
+
+from stillroom.system import NEW, READ
 
 FILE = "paused"
 #: The file holds a moment; of a longer one only so much is shown.
@@ -16,7 +18,7 @@ _SHOWN_BYTES = 40
 def paused_since(home: str) -> str | None:
     """When passes were paused, as it was written then; None: they are not. A file that can't be read pauses too."""
     try:
-        file = os.open(f"{home}/{FILE}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = os.open(f"{home}/{FILE}", READ)
     except FileNotFoundError:
         return None
     except OSError:
@@ -34,7 +36,7 @@ def pause(home: str, moment: str) -> bool:
     """Pause all passes from now on; whether they were not paused before. Raises `OSError`."""
     os.makedirs(home, mode=0o700, exist_ok=True)
     try:
-        file = os.open(f"{home}/{FILE}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        file = os.open(f"{home}/{FILE}", NEW, 0o600)
     except FileExistsError:
         return False
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from stillroom.system import NEW
+
 
 def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Put `data` in the file's place: whoever reads sees the old content or the new one. Raises `OSError`.
@@ -12,7 +14,7 @@ def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
     Of several that write at once the last one counts. `durable`: it is on the disk when this returns.
     """
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(temporary, NEW, 0o600)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)

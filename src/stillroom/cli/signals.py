@@ -10,7 +10,8 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+#: Windows has no `SIGHUP`.
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Stopped(Exception):
@@ -35,8 +36,11 @@ async def until_stopped(work: Coroutine[Any, Any, _Result]) -> _Result:
         task.cancel()
 
     ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
-        loop.add_signal_handler(number, stop, number)
+    try:
+        for number in ours:
+            loop.add_signal_handler(number, stop, number)
+    except NotImplementedError:  # Windows: there `kill` asks nobody
+        ours = []
     try:
         return await work
     except asyncio.CancelledError:

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 #: A seat's first word.
 READY = "ready"
 #: They are for the process that it was forked from, which tells what they mean.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

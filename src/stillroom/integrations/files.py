@@ -15,6 +15,7 @@ from pathlib import Path
 
 from stillroom.errors import SettingsRefused
 from stillroom.integrations.bounds import MAX_SETTINGS_BYTES
+from stillroom.system import HAS_OWNERS, is_anothers
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def check_writable(original: Original) -> None:
                 f"`{original.path}` is read-only",
                 hint=f"`chmod u+w {original.target}` if it is yours to change; some tools generate such files",
             )
-        if hasattr(os, "getuid") and os.getuid() not in (0, original.status.st_uid):
+        if is_anothers(original.status):
             raise SettingsRefused(f"`{original.path}` belongs to another user")
     while not folder.exists():
         folder = folder.parent
@@ -115,7 +116,7 @@ def write(original: Original, after: bytes | None) -> None:
 
 def _take_over(descriptor: int, status: os.stat_result | None) -> None:
     """Mode and owner; a new file of settings is for its owner only, as `mkstemp` made it."""
-    if status is None:
+    if status is None or not HAS_OWNERS:
         return
     now = os.fstat(descriptor)
     if (now.st_uid, now.st_gid) != (status.st_uid, status.st_gid):

@@ -8,6 +8,7 @@ import time
 from stillroom.integrations.bounds import MAX_LOG_BYTES, MAX_SESSIONS_BYTES
 from stillroom.recall.telling.quick_json import dumps
 from stillroom.recall.telling.told import FILE, tail
+from stillroom.system import APPEND
 
 FAILURES = "hook.log"
 
@@ -34,13 +35,12 @@ def was_given(home: str, thread_id: str) -> bool:
 
 def append_line(path: str, line: str, max_bytes: int) -> None:
     """Add a line in one write, so that processes don't mix theirs; a full file becomes `PATH.1`."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-    file = os.open(path, flags, 0o600)
+    file = os.open(path, APPEND, 0o600)
     try:
         if os.fstat(file).st_size >= max_bytes:
             os.replace(path, path + ".1")  # noqa: PTH105 - no pathlib in the hook
             os.close(file)
-            file = os.open(path, flags, 0o600)
+            file = os.open(path, APPEND, 0o600)
         os.write(file, line.encode("utf-8", "backslashreplace") + b"\n")
     finally:
         os.close(file)

@@ -13,9 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stillroom.config import SERVING, Serving
 from stillroom.errors import ConfigError
+from stillroom.system import NEW, READ_ITSELF, open_to_others
 
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _MOST_BYTES = 4096
 
 
@@ -24,7 +23,7 @@ def kept_token(path: Path, *, limits: Serving = SERVING) -> str:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _create(path, secrets.token_urlsafe(limits.token_bytes))
-        file = os.open(path, _FILE)
+        file = os.open(path, READ_ITSELF)
         try:
             status = os.fstat(file)
             text = os.read(file, _MOST_BYTES).decode("utf-8", "replace").strip()
@@ -32,7 +31,7 @@ def kept_token(path: Path, *, limits: Serving = SERVING) -> str:
             os.close(file)
     except OSError as error:
         raise ConfigError(f"the token `{path}` can't be used: {error.strerror}") from error
-    if not stat.S_ISREG(status.st_mode) or status.st_mode & _OTHERS:
+    if not stat.S_ISREG(status.st_mode) or open_to_others(status):
         raise ConfigError(f"others can read the token `{path}`", hint=f"`rm '{path}'`; a new one is made")
     if len(text) < limits.min_token_chars or not text.isascii() or not text.isprintable():
         raise ConfigError(f"`{path}` holds no good token", hint=f"`rm '{path}'`; a new one is made")
@@ -41,7 +40,7 @@ def kept_token(path: Path, *, limits: Serving = SERVING) -> str:
 
 def _create(path: Path, token: str) -> None:
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        file = os.open(path, NEW, 0o600)
     except FileExistsError:
         return
     try:

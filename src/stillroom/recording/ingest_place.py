@@ -12,6 +12,7 @@ from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.recording.names import SESSIONS, find_rollouts, private_folders
 from stillroom.store import Store
+from stillroom.system import LOCK_FILE, lock
 
 #: What the name of a half-written rollout begins with.
 TEMPORARY = ".ingest-"
@@ -36,23 +37,15 @@ def alone_in(settings: Settings, clock: Clock) -> Iterator[Place]:
     folder = settings.home / SESSIONS
     private_folders(folder)
     with ExitStack() as held:
-        descriptor = os.open(settings.home / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        descriptor = os.open(settings.home / _LOCK, LOCK_FILE, 0o600)
         held.callback(os.close, descriptor)
-        _wait_for(descriptor)
+        lock(descriptor, wait=True)
         for left in folder.glob(f"{TEMPORARY}*"):
             left.unlink(missing_ok=True)
         store = None
         if settings.database.exists():
             store = held.enter_context(Store.open(settings.database, clock=clock, limits=settings.database_limits))
         yield Place(folder, find_rollouts(settings.home), store)
-
-
-def _wait_for(descriptor: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 __all__ = ["TEMPORARY", "Place", "alone_in"]

@@ -11,6 +11,7 @@ import msgspec
 from stillroom.errors import RecordingError, way_out
 from stillroom.recording.names import private_folders
 from stillroom.spending import Usage
+from stillroom.system import APPEND, read_at
 
 # The last account of tokens stands in the last turn.
 _TAIL_BYTES = 256 * 1024
@@ -76,14 +77,13 @@ class RolloutFile:
 
     def _open(self) -> tuple[int, bool]:
         private_folders(self.path.parent)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(self.path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+        descriptor = os.open(self.path, APPEND, 0o600)
         try:
             size = os.fstat(descriptor).st_size
             if not size:
                 return descriptor, False
             # Whoever wrote here before may have been killed within a line: it is ended, and the rest goes on behind.
-            self._torn = os.pread(descriptor, 1, size - 1) != b"\n"
+            self._torn = read_at(descriptor, 1, size - 1) != b"\n"
             return descriptor, not self._torn or _has_line(descriptor, size)
         except BaseException:
             os.close(descriptor)
@@ -127,7 +127,7 @@ def last_total(path: Path) -> Usage:
 
 def _has_line(descriptor: int, size: int) -> bool:
     at = 0
-    while at < size and (piece := os.pread(descriptor, 64 * 1024, at)):
+    while at < size and (piece := read_at(descriptor, 64 * 1024, at)):
         if b"\n" in piece:
             return True
         at += len(piece)

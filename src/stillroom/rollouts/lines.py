@@ -13,10 +13,9 @@ from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.squeeze import Squeezer
 from stillroom.rollouts.stats import ReadStats
+from stillroom.system import READ
 
 BOM = b"\xef\xbb\xbf"
-# A named pipe may stand here since the folder was listed: opening it, or reading from it, would block for ever.
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def stored_path(path: Path) -> Path:
@@ -33,10 +32,10 @@ def open_stored(path: Path, *, reading: Reading = READING) -> BinaryIO:
     A link to a rollout is followed.
     """
     try:
-        descriptor = os.open(path, _READ)
+        descriptor = os.open(path, READ)
     except FileNotFoundError:
         path = stored_path(path)
-        descriptor = os.open(path, _READ)
+        descriptor = os.open(path, READ)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise RolloutError(f"`{path}` is no ordinary file")

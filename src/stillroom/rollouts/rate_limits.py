@@ -17,6 +17,7 @@ import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.rollouts.timestamps import parse_timestamp
+from stillroom.system import READ
 
 CODEX_LIMIT_ID = "codex"
 #: The longest window that plans have. A snapshot that does not say when its windows end is forgotten after this.
@@ -138,8 +139,7 @@ def _last_in(tail: bytes) -> RateLimits | None:
 def _tail(path: Path, size: int) -> bytes:
     """The last `size` bytes, without the line that they begin in. A file that can't be read has none."""
     try:
-        # A named pipe would block for ever.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, READ)
     except OSError:
         return b""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,8 @@ class BwrapJail:
 
 def bwrap_jail() -> BwrapJail:
     """The jail, if the program is there. Raises `JailUnavailable`. That it works here is for `probe` to find out."""
+    if sys.platform != "linux":
+        raise JailUnavailable("bubblewrap is Linux's")
     program = shutil.which("bwrap", path=f"{os.environ.get('PATH', '')}:{ENVIRONMENT['PATH']}")
     if program is None:
         raise JailUnavailable("`bwrap` is not installed", hint="install the package `bubblewrap`")

@@ -33,6 +33,6 @@ class FilesJail:
 
 def files_jail() -> FilesJail:
     """Always there on POSIX systems. Raises `JailUnavailable` elsewhere: the tools open everything by descriptor."""
-    if os.name != "posix":
+    if os.open not in os.supports_dir_fd:
         raise JailUnavailable("the file tools need a POSIX system")
     return FilesJail(find_interpreter())

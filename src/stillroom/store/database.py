@@ -19,6 +19,7 @@ from pathlib import Path
 from stillroom.config import DatabaseLimits
 from stillroom.errors import NewerSchema, StoreUnavailable
 from stillroom.store.holders import holders
+from stillroom.system import Room
 
 #: In the file's header: tells our database from somebody else's (ASCII "Stil").
 APPLICATION_ID = 0x5374696C
@@ -279,10 +280,9 @@ def _code(error: Exception) -> int:
 def _is_disk_full(path: Path) -> bool:
     """SQLite says "disk I/O error" when it is the shared memory beside the file that finds no room."""
     try:
-        room = os.statvfs(path.parent)
+        return Room(path.parent).free_bytes < _LEAST_ROOM_BYTES
     except OSError:
         return False
-    return room.f_bavail * room.f_frsize < _LEAST_ROOM_BYTES
 
 
 def _unavailable(path: Path, error: Exception) -> StoreUnavailable:

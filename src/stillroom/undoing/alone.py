@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stillroom.errors import WorkspaceError
+from stillroom.system import LOCK_FILE, lock
 
 FILE = "taking-back.lock"
 #: A pass without a model ends within a second or two; for one with a model nobody waits.
@@ -47,23 +48,13 @@ def alone(home: Path, *, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
 
 @contextmanager
 def _locked(home: Path, *, shared: bool) -> Iterator[bool]:
-    """The lock for the block; False: somebody else has it. Where there can be none, everybody has it."""
+    """The lock for the block; False: somebody else has it."""
     try:
-        import fcntl
-    except ImportError:  # Windows
-        yield True
-        return
-    try:
-        file = os.open(home / FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        file = os.open(home / FILE, LOCK_FILE, 0o600)
     except OSError:  # no home yet, or a read-only one: whoever wants to write there will be told
         yield True
         return
     try:
-        try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
+        yield lock(file, shared=shared)
     finally:
         os.close(file)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 
+from stillroom import folders
 from stillroom.config import StageTwo
 from stillroom.errors import WorkspaceError
 from stillroom.workspace.history import gather
@@ -21,11 +21,11 @@ def copy(root: Path, target: Path, *, memory: Memory, target_memory: Memory, lim
         drop(below, DIFF_FILE)
         for path in old.files.keys() - live.files.keys():
             with parent(below, path, create=False) as (descriptor, name):
-                os.unlink(name, dir_fd=descriptor)
+                folders.unlink(descriptor, name)
         for path in reversed(old.folders):
             try:
                 with parent(below, path, create=False) as (descriptor, name):
-                    os.rmdir(name, dir_fd=descriptor)
+                    folders.remove_folder(descriptor, name)
             except OSError as error:
                 if error.errno != errno.ENOTEMPTY:
                     raise

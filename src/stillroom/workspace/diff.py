@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from stillroom import folders
 from stillroom.workspace.history import Change
 from stillroom.workspace.tree import DIFF_FILE, TEMPORARY_PREFIX, drop, naming, opened, shown, write_new
 
@@ -22,7 +22,7 @@ def write_workspace_diff(folder: Path, changes: Sequence[Change], diff: str) -> 
     with opened(folder) as root, naming(str(folder / DIFF_FILE), "written"):
         drop(root, temporary)
         write_new(root, temporary, workspace_diff_text(changes, diff).encode("utf-8"), executable=False, durable=False)
-        os.replace(temporary, DIFF_FILE, src_dir_fd=root, dst_dir_fd=root)
+        folders.replace(root, temporary, root, DIFF_FILE)
     return folder / DIFF_FILE
 
 

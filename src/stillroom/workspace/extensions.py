@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import calendar
-import os
 import re
 import stat
 import time
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from stillroom import folders
 from stillroom.clock import DAY_SECONDS
 from stillroom.errors import WorkspaceError
 from stillroom.workspace.layout import EXTENSIONS
@@ -74,7 +74,7 @@ def resource_timestamp(name: str) -> int | None:
 def _is_file(descriptor: int, path: str) -> bool:
     try:
         with parent(descriptor, path, create=False) as (folder, name):
-            return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+            return stat.S_ISREG(folders.status(folder, name).st_mode)
     except OSError:
         return False
 
@@ -82,7 +82,7 @@ def _is_file(descriptor: int, path: str) -> bool:
 def _delete_file(descriptor: int, path: str) -> bool:
     try:
         with parent(descriptor, path, create=False) as (folder, name):
-            os.unlink(name, dir_fd=folder)
+            folders.unlink(folder, name)
     except OSError:
         return False
     return True

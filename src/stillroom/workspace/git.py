@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from stillroom.errors import HistoryError, way_out
+from stillroom.system import Room
 from stillroom.workspace.program import call, failed, started
 from stillroom.workspace.tree import DEFAULTS, Entry
 
@@ -104,10 +105,9 @@ class Repository(msgspec.Struct, frozen=True):
 
     def check_room(self, bytes_wanted: int) -> None:
         """Raises `HistoryError` when so many bytes more have no room on the disk."""
-        disk = os.statvfs(self.git_dir)
-        # Some file systems have as many files as they have room for, and say that there are none.
-        files_fit = disk.f_files == 0 or disk.f_favail >= _FILES_OF_A_COMMIT
-        if not files_fit or disk.f_bavail * disk.f_frsize < bytes_wanted:
+        room = Room(self.git_dir)
+        files_fit = room.free_files is None or room.free_files >= _FILES_OF_A_COMMIT
+        if not files_fit or room.free_bytes < bytes_wanted:
             full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             reason = f"`{self.git_dir}` has no room for another version: {full.strerror}"
             raise HistoryError(reason, hint=way_out(full, self.git_dir))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
 import msgspec
 
+from stillroom import folders
 from stillroom.errors import WorkspaceError
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import Content
@@ -138,8 +138,8 @@ def keep(run: Path, journal: Journal, contents: Mapping[str, Content], *, checkp
         checkpoint("contents kept")
         write_new(folder, f"{Journal.NAME}.new", journal.dump(places), executable=False, durable=True)
         checkpoint("journal written")
-        os.replace(f"{Journal.NAME}.new", Journal.NAME, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
+        folders.replace(folder, f"{Journal.NAME}.new", folder, Journal.NAME)
+        folders.sync(folder)
     checkpoint("journal kept")
 
 

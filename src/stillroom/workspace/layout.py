@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from stillroom import folders
 from stillroom.config import StageTwo
 from stillroom.errors import FolderRefused
 from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES
@@ -116,15 +117,15 @@ def _remove_links(descriptor: int) -> list[RemovedLink]:
     removed: list[RemovedLink] = []
     for folder, name, path in links_below(descriptor):
         with naming(path, "removed"):
-            target = os.readlink(name, dir_fd=folder)
-            os.unlink(name, dir_fd=folder)
+            target = folders.target(folder, name)
+            folders.unlink(folder, name)
         removed.append(RemovedLink(shown(path), shown(target)))
     return removed
 
 
 def _make_folder(root: Path, descriptor: int) -> None:
     try:
-        os.mkdir(SUMMARIES, 0o700, dir_fd=descriptor)
+        folders.make_folder(descriptor, SUMMARIES)
     except FileExistsError as error:
-        if not stat.S_ISDIR(os.stat(SUMMARIES, dir_fd=descriptor, follow_symlinks=False).st_mode):
+        if not stat.S_ISDIR(folders.status(descriptor, SUMMARIES).st_mode):
             raise FolderRefused(f"`{root / SUMMARIES}` is not a folder", hint="move the file away") from error

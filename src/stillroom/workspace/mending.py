@@ -6,12 +6,12 @@ For what must not wait for a consolidation: a copy of the folder would hold what
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from stillroom import folders
 from stillroom.config import StageTwo
 from stillroom.workspace.journal import Checkpoint
 from stillroom.workspace.placing import clear_temporary, remove, replace
@@ -51,7 +51,7 @@ def mend(folder: Path, change: Change, *, limits: StageTwo, checkpoint: Checkpoi
             if outcome is not None:
                 {"written": written, "deleted": deleted, "restless": restless}[outcome].append(shown(path))
                 checkpoint(f"mended {shown(path)}")
-        os.fsync(root)
+        folders.sync(root)
     return Mended(tuple(written), tuple(deleted), tuple(restless))
 
 

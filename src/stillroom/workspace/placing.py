@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 
+from stillroom import folders
 from stillroom.workspace.tree import TEMPORARY_PREFIX, drop, names
 
 #: What file systems without hard links say.
@@ -15,13 +16,13 @@ _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 def create(root: int, temporary: str, folder: int, name: str) -> bool:
     """Give a temporary file of `root` its name, where there was nothing; False when there is something by now."""
     try:
-        os.link(temporary, name, src_dir_fd=root, dst_dir_fd=folder, follow_symlinks=False)
+        folders.link(root, temporary, folder, name)
     except FileExistsError:
         return False
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=folder)
+        folders.replace(root, temporary, folder, name)
         return True
     drop(root, temporary)
     return True
@@ -33,10 +34,10 @@ def replace(root: int, temporary: str, folder: int, name: str, status: os.stat_r
     mode = stat.S_IMODE(status.st_mode) & 0o777
     if executable != bool(mode & stat.S_IXUSR):
         mode = mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
-    os.chmod(temporary, mode, dir_fd=root)
+    folders.set_mode(root, temporary, mode)
     if not _is_still(folder, name, status):
         return False
-    os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=folder)
+    folders.replace(root, temporary, folder, name)
     return True
 
 
@@ -44,7 +45,7 @@ def remove(folder: int, name: str, status: os.stat_result) -> bool:
     """Delete the file that was found there; False when it is another by now."""
     if not _is_still(folder, name, status):
         return False
-    os.unlink(name, dir_fd=folder)
+    folders.unlink(folder, name)
     return True
 
 
@@ -57,7 +58,7 @@ def clear_temporary(root: int) -> None:
 
 def _is_still(folder: int, name: str, status: os.stat_result) -> bool:
     """The last look before it is gone: an editor may have saved since the content was compared."""
-    return _stamp(os.stat(name, dir_fd=folder, follow_symlinks=False)) == _stamp(status)
+    return _stamp(folders.status(folder, name)) == _stamp(status)
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from stillroom.errors import HistoryError, way_out
+from stillroom.system import finding_programs
 from stillroom.workspace.tree import DEFAULTS
 
 _OPTIONS = (
@@ -86,7 +87,7 @@ def _not_started(error: OSError) -> HistoryError:
 
 def _environment(git_dir: Path) -> dict[str, str]:
     return {
-        "PATH": os.environ.get("PATH", os.defpath),
+        **finding_programs(),
         "LC_ALL": "C",
         "HOME": os.devnull,
         "XDG_CONFIG_HOME": os.devnull,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from stillroom import folders
 from stillroom.config import StageTwo
 from stillroom.workspace.git import Content, Draft
 from stillroom.workspace.history import History
@@ -59,7 +60,7 @@ def carry_out(run: Path, history: History, *, checkpoint: Checkpoint, limits: St
     Raises `WorkspaceError`; on a full disk before anything of the folder is changed.
     """
     journal, places = Journal.load(run)
-    many = len(journal.operations) > _FILES_SYNCED_SINGLY
+    many = len(journal.operations) > _FILES_SYNCED_SINGLY and hasattr(os, "sync")
     with Contents(run, places) as contents, opened(journal.root) as root:
         clear_temporary(root)
         try:
@@ -172,7 +173,7 @@ def _change(
 def _look(folder: int, name: str, limits: StageTwo) -> tuple[os.stat_result | None, Entry | None]:
     """Status and entry of what is there: no status for nothing, no entry for anything but a file of ours to judge."""
     try:
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = folders.status(folder, name)
     except FileNotFoundError:
         return None, None
     if not stat.S_ISREG(status.st_mode):
@@ -187,7 +188,7 @@ def _remove_empty_folders(root: int, path: str) -> None:
     while len(steps) > 1:
         try:
             with parent(root, "/".join(steps), create=False) as (folder, name):
-                os.rmdir(name, dir_fd=folder)
+                folders.remove_folder(folder, name)
         except OSError:
             return
         steps.pop()
@@ -198,10 +199,10 @@ def _sync_folders(root: int, placed: Iterable[Operation]) -> None:
     for folder in {operation.path.rpartition("/")[0] for operation in placed}:
         try:
             with parent(root, f"{folder}/x" if folder else "x", create=False) as (descriptor, _):
-                os.fsync(descriptor)
+                folders.sync(descriptor)
         except OSError:
             continue  # gone, with what was in it
-    os.fsync(root)
+    folders.sync(root)
 
 
 def _commit(journal: Journal, kept: Iterable[str], contents: Contents, history: History) -> str | None:

@@ -54,7 +54,7 @@ def recover(staging_dir: Path, history: History, *, limits: StageTwo = DEFAULTS)
                         continue
                 else:
                     discarded.append(run.name)
-                retire(run)
+            retire(run)  # nobody begins a run meanwhile, and Windows removes no open file
     return RecoveryReport(completed, tuple(discarded), tuple(in_use), blocked)
 
 

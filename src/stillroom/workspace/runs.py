@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from stillroom.errors import WorkspaceError
+from stillroom.system import LOCK_FILE, lock
 from stillroom.workspace.tree import naming, remove_tree, shown
 
 #: What the agent works on.
@@ -21,14 +21,9 @@ LOCK = ".lock"
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a file's lock for the block; without `wait`, False when another process has it. A dead process has none."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, LOCK_FILE, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-            return
-        yield True
+        yield lock(descriptor, wait=wait)
     finally:
         os.close(descriptor)
 

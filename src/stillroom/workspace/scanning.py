@@ -14,6 +14,7 @@ import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.errors import WorkspaceError
+from stillroom.folders import listed, open_folder
 from stillroom.workspace.tree import (
     DEFAULTS,
     DIFF_FILE,
@@ -21,7 +22,6 @@ from stillroom.workspace.tree import (
     Entry,
     blob_id,
     naming,
-    open_folder,
     opened,
     read_file,
     shown,
@@ -86,7 +86,7 @@ def unseen(path: str) -> bool:
 
 def links_below(descriptor: int, prefix: str = "", depth: int = 0) -> Iterator[tuple[int, str, str]]:
     """Every link down to `max_folder_depth`: the descriptor of the folder it is in, its name, its path."""
-    with os.scandir(descriptor) as listing:
+    with listed(descriptor) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
     for entry in entries:
         if entry.is_symlink():
@@ -117,7 +117,7 @@ class _Walk:
         self.total = 0
 
     def folder(self, descriptor: int, prefix: str, depth: int) -> None:
-        with os.scandir(descriptor) as listing:
+        with listed(descriptor) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
         for entry in entries:
             path = prefix + entry.name

@@ -13,7 +13,6 @@ Leaving the block without `publish` discards the copy. A killed process leaves a
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.errors import InvalidArtifacts, WorkspaceError
+from stillroom.system import LOCK_FILE, lock
 from stillroom.workspace.artifacts import Artifact
 from stillroom.workspace.copying import copy
 from stillroom.workspace.diff import write_workspace_diff
@@ -172,8 +172,8 @@ class Staging(msgspec.Struct):
         self._open = False
         self.memory.save()
         with locked(self.run.parent / LOCK, wait=True):
+            os.close(self._lock)  # Windows removes no open file
             retire(self.run)
-        os.close(self._lock)
 
     def _sealed(self) -> Scan:
         if self._seen is None:
@@ -219,8 +219,8 @@ def open_staging(
     with locked(staging_dir / LOCK, wait=True):
         with naming(str(run), "created"):
             run.mkdir(mode=0o700)
-        lock = os.open(run / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        held = os.open(run / LOCK, LOCK_FILE, 0o600)
+        lock(held, wait=True)
         if (staging_dir / SPARE).is_dir():
             (staging_dir / SPARE).rename(run / TREE)
     try:
@@ -231,7 +231,7 @@ def open_staging(
         checkpoint("copied")
     except BaseException:
         with locked(staging_dir / LOCK, wait=True):
+            os.close(held)  # Windows removes no open file
             retire(run)
-        os.close(lock)
         raise
-    return Staging(root, run, history, copied, limits, checkpoint, target_memory, lock)
+    return Staging(root, run, history, copied, limits, checkpoint, target_memory, held)

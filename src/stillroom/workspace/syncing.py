@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from stillroom import folders
 from stillroom.config import StageTwo
 from stillroom.workspace.artifacts import RAW_MEMORIES, SUMMARIES, Artifact, is_written_by_code
 from stillroom.workspace.scanning import scan
@@ -53,7 +53,7 @@ def sync(
                 if path in wanted:
                     _put(root, descriptor, name, wanted[path].data, fresh=path not in known)
                 else:
-                    os.unlink(name, dir_fd=descriptor)
+                    folders.unlink(descriptor, name)
     return report
 
 
@@ -69,4 +69,4 @@ def _put(root: int, descriptor: int, name: str, data: bytes, *, fresh: bool) -> 
     temporary = f"{TEMPORARY_PREFIX}sync"
     drop(root, temporary)
     write_new(root, temporary, data, executable=False, durable=False)
-    os.replace(temporary, name, src_dir_fd=root, dst_dir_fd=descriptor)
+    folders.replace(root, temporary, descriptor, name)

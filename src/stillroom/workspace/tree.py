@@ -17,15 +17,12 @@ from typing import NamedTuple
 
 from stillroom.config import StageTwo
 from stillroom.errors import FolderRefused, WorkspaceError, way_out
+from stillroom.folders import again, listed, make_folder, open_file, open_folder, open_root, unlink
+from stillroom.system import NEW, READ_ITSELF
 
 DEFAULTS = StageTwo()
 DIFF_FILE = "phase2_workspace_diff.md"
 TEMPORARY_PREFIX = ".stillroom-tmp-"
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: Without `O_NONBLOCK` opening a named pipe waits for a writer.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Entry(NamedTuple):
@@ -67,7 +64,7 @@ def shown(path: str) -> str:
 def opened(root: Path) -> Iterator[int]:
     """A descriptor of the folder itself; a link or anything but a folder is refused."""
     try:
-        descriptor = os.open(root, _DIRECTORY)
+        descriptor = open_root(root)
     except OSError as error:
         raise FolderRefused(f"`{root}` can't be opened as a folder: {error.strerror}") from error
     try:
@@ -78,20 +75,15 @@ def opened(root: Path) -> Iterator[int]:
 
 def names(descriptor: int) -> set[str]:
     """What an open folder holds."""
-    with os.scandir(descriptor) as listing:
+    with listed(descriptor) as listing:
         return {entry.name for entry in listing}
-
-
-def open_folder(descriptor: int, name: str) -> int:
-    """A descriptor of a folder in an open one. Raises `OSError` for a link, or anything else that is no folder."""
-    return os.open(name, _DIRECTORY, dir_fd=descriptor)
 
 
 @contextmanager
 def parent(root: int, path: str, *, create: bool) -> Iterator[tuple[int, str]]:
     """The folder that holds `path`, opened step by step, and the last name. `OSError` where a step is no folder."""
     *steps, name = path.split("/")
-    descriptor = os.dup(root)
+    descriptor = again(root)
     try:
         for step in steps:
             try:
@@ -100,7 +92,7 @@ def parent(root: int, path: str, *, create: bool) -> Iterator[tuple[int, str]]:
                 if not create:
                     raise
                 with suppress(FileExistsError):
-                    os.mkdir(step, 0o700, dir_fd=descriptor)
+                    make_folder(descriptor, step)
                 child = open_folder(descriptor, step)
             os.close(descriptor)
             descriptor = child
@@ -111,7 +103,7 @@ def parent(root: int, path: str, *, create: bool) -> Iterator[tuple[int, str]]:
 
 def write_new(descriptor: int, name: str, data: bytes, *, executable: bool, durable: bool) -> None:
     """Create a file that must not exist. On a full disk there is none afterwards, not half of one."""
-    file = os.open(name, _NEW, 0o700 if executable else 0o600, dir_fd=descriptor)
+    file = open_file(descriptor, name, NEW, 0o700 if executable else 0o600)
     try:
         view = memoryview(data)
         while view:
@@ -128,7 +120,7 @@ def write_new(descriptor: int, name: str, data: bytes, *, executable: bool, dura
 def drop(descriptor: int, name: str) -> bool:
     """Delete a file or link; whether there was one."""
     try:
-        os.unlink(name, dir_fd=descriptor)
+        unlink(descriptor, name)
     except FileNotFoundError:
         return False
     return True
@@ -169,7 +161,7 @@ def remove_tree(folder: Path) -> None:
 
 def read_file(descriptor: int, name: str, *, max_bytes: int) -> Read | None:
     """A regular file's content; None when it is anything else, or larger. Never waits."""
-    file = os.open(name, _FILE, dir_fd=descriptor)
+    file = open_file(descriptor, name, READ_ITSELF)
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_size > max_bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 from stillroom.config import Settings
 from stillroom.errors import WorkspaceError
 from stillroom.insight.doctor.finding import Found, Severity, found, ok
+from stillroom.system import READ_ITSELF, Room, is_anothers, open_to_others
 
 #: What a consolidation may need: two copies of the folder, a version of it, the database's log.
 _LITTLE_ROOM_BYTES = 200 * 1024 * 1024
@@ -42,13 +43,13 @@ def check_places(settings: Settings) -> Iterator[Found]:
 
 def _folder(check: str, path: Path) -> Iterator[Found]:
     status = path.stat()
-    if _is_somebody_elses(status):
+    if is_anothers(status):
         remedy = f"sudo chown -R \"$USER\" '{path}'"
         yield found(check, "error", f"it belongs to user {status.st_uid}", where=str(path), remedy=remedy)
     elif not os.access(path, os.R_OK | os.W_OK | os.X_OK) or not stat.S_IMODE(status.st_mode) & 0o200:
         what = "it is read-only" if os.access(path, os.R_OK | os.X_OK) else "it can't be read"
         yield found(check, "error", what, where=str(path), remedy=f"chmod u+rwx '{path}'")
-    elif stat.S_IMODE(status.st_mode) & 0o077:
+    elif open_to_others(status):
         yield _open_to_others(check, [path], mode=0o700)
     else:
         yield ok(check, "yours alone", where=str(path))
@@ -63,7 +64,7 @@ def _files(home: Path) -> Iterator[Found]:
             status = entry.stat(follow_symlinks=False)
         except FileNotFoundError:  # a file of SQLite's that went
             continue
-        if stat.S_IMODE(status.st_mode) & 0o077 and not _is_somebody_elses(status):
+        if open_to_others(status) and not is_anothers(status):
             readable.append(Path(entry.path))
     if readable:
         yield _open_to_others("home", readable, mode=0o600)
@@ -84,10 +85,9 @@ def _open_to_others(check: str, paths: list[Path], *, mode: int) -> Found:
 
 def _close(paths: list[Path], mode: int) -> str:
     for path in paths:
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         try:
             # A home may be a link that its owner made; a file in it may not become one meanwhile.
-            file = os.open(path.resolve() if mode == 0o700 else path, flags)
+            file = os.open(path.resolve() if mode == 0o700 else path, READ_ITSELF)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -99,23 +99,18 @@ def _close(paths: list[Path], mode: int) -> str:
     return f"mode {mode:o}"
 
 
-def _is_somebody_elses(status: os.stat_result) -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() not in (0, status.st_uid)
-
-
 def _room(home: Path) -> Iterator[Found]:
     try:
-        disk = os.statvfs(home)
+        disk = Room(home)
     except OSError as error:
         yield found("disk", "warning", f"its room can't be asked for: {error.strerror}", where=str(home))
         return
-    room = disk.f_bavail * disk.f_frsize
-    told = f"{room / 1e6:,.0f} MB are free"
-    if disk.f_flag & getattr(os, "ST_RDONLY", 1):
+    told = f"{disk.free_bytes / 1e6:,.0f} MB are free"
+    if disk.is_read_only:
         remedy = "mount it for writing, or set STILLROOM_HOME"
         yield found("disk", "error", "the file system is read-only", where=str(home), remedy=remedy)
-    elif room < _LITTLE_ROOM_BYTES:
-        severity: Severity = "error" if room < _NO_ROOM_BYTES else "warning"
+    elif disk.free_bytes < _LITTLE_ROOM_BYTES:
+        severity: Severity = "error" if disk.free_bytes < _NO_ROOM_BYTES else "warning"
         yield found("disk", severity, f"only {told}", where=str(home), remedy=f"df -h '{home}'  # make some room")
     else:
         yield ok("disk", told, where=str(home))

@@ -56,8 +56,8 @@ def _why_not_best(reports: Mapping[Level, LevelReport]) -> str:
 
 
 def _raise(reports: Mapping[Level, LevelReport]) -> str | None:
-    """The command that gets the strongest level on this machine."""
-    if sys.platform == "darwin":
+    """The command that gets the strongest level on this machine; only Linux has one to choose."""
+    if sys.platform != "linux":
         return None
     reason = reports["bwrap"].reason
     if "not installed" in reason:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -11,6 +10,7 @@ import msgspec
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import RecallError
+from stillroom.folders import listed
 from stillroom.recall.browse.paging import page_length, take_page
 from stillroom.recall.browse.paths import components, opened_path, quoted, readable
 from stillroom.rollouts.truncate import BYTES_PER_TOKEN
@@ -68,7 +68,7 @@ def _entries(root: Path, path: str | None) -> Iterator[Entry]:
             yield Entry(path=readable(at), entry_type="file")
             return
         try:
-            with os.scandir(node.descriptor) as listing:
+            with listed(node.descriptor) as listing:
                 shown = [entry for entry in listing if not entry.name.startswith(".")]
         except OSError as error:
             raise RecallError(f"{quoted(path or '.')} can't be listed: {error.strerror}") from error

@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stillroom.errors import NotFound, PathRefused, RecallError, Unreadable
+from stillroom.folders import again, open_either, open_root
 
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: Without `O_NONBLOCK` opening a named pipe waits for a writer.
-_ANYTHING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_STEP = {errno.ELOOP, errno.ENOTDIR}
 _ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:")
 
@@ -57,7 +55,7 @@ def components(path: str | None) -> tuple[str, ...]:
 def opened_root(root: Path) -> Iterator[int]:
     """A descriptor of the memory folder itself. A link is refused."""
     try:
-        descriptor = os.open(root, DIRECTORY)
+        descriptor = open_root(root)
     except FileNotFoundError as error:
         raise NotFound(f"there is no memory folder `{root}`", hint="`stillroom run` makes one") from error
     except OSError as error:
@@ -75,7 +73,7 @@ def opened_path(root: Path, path: str | None) -> Iterator[Node]:
     """The regular file or folder at `path`."""
     steps = components(path)
     with opened_root(root) as top:
-        node = Node(os.dup(top), is_folder=True, size=0, mtime_ns=0)
+        node = Node(again(top), is_folder=True, size=0, mtime_ns=0)
         try:
             for step in steps:
                 if not node.is_folder:
@@ -91,7 +89,7 @@ def opened_path(root: Path, path: str | None) -> Iterator[Node]:
 def open_step(descriptor: int, name: str, path: str) -> Node:
     """What `name` is in an open folder; `path` is for messages. Links and special files are refused."""
     try:
-        below = os.open(name, _ANYTHING, dir_fd=descriptor)
+        below, status = open_either(descriptor, name)
     except FileNotFoundError as error:
         raise _not_found(path) from error
     except OSError as error:
@@ -100,7 +98,6 @@ def open_step(descriptor: int, name: str, path: str) -> Node:
         if error.errno == errno.ENXIO:
             raise _special(path) from error
         raise RecallError(f"{quoted(path)} can't be opened: {error.strerror}") from error
-    status = os.fstat(below)
     if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
         return Node(below, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns)
     os.close(below)

@@ -11,6 +11,7 @@ import msgspec
 
 from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import NotFound, RecallError
+from stillroom.folders import listed
 from stillroom.recall.browse.paths import Node, components, open_step, opened_path
 
 
@@ -52,7 +53,7 @@ class Walk:
 
     def _folder(self, descriptor: int, prefix: str, depth: int) -> Iterator[Met]:
         try:
-            with os.scandir(descriptor) as listing:
+            with listed(descriptor) as listing:
                 seen = [entry for entry in listing if not entry.name.startswith(".")]
         except OSError as error:
             self.skip(prefix.rstrip("/") or ".", f"can't be listed: {error.strerror}")

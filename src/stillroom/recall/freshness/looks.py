@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from stillroom.recall.telling.prepared import stamp_of
+from stillroom.system import READ
 
 _WRITTEN = ("HEAD", "index", "logs/HEAD", "packed-refs")
 _POINTER_BYTES = 8192
@@ -21,7 +22,7 @@ def look_of(folder: str, place: str) -> list[list[int] | None]:
 def git_dir_of(folder: str, place: str) -> str:
     """The git directory of the work tree itself: worktrees have an index and a HEAD of their own."""
     try:
-        descriptor = os.open(f"{folder}/.git", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(f"{folder}/.git", READ)
     except OSError:
         return place
     try:

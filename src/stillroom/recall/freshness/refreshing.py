@@ -22,6 +22,7 @@ from stillroom.recall.telling.packing import HEADING
 from stillroom.recall.telling.prepared import Prepared
 from stillroom.recall.telling.scopes import KnownFolder
 from stillroom.store import Store
+from stillroom.system import READ_ITSELF
 
 #: After so long a repository is looked at again although git wrote nothing: a file may be gone without a commit.
 _AGAIN_SECONDS = 24 * 3600
@@ -80,7 +81,7 @@ def _wanted(
 def _handbook(path: Path, most: int) -> Iterator[tuple[Sequence[str], str]]:
     """The lines of the handbook that claim something, with the folders that their group is about."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, READ_ITSELF)
         with open(descriptor, "rb") as file:
             text = file.read(most).decode("utf-8", "replace")
     except OSError:  # none yet, or no file

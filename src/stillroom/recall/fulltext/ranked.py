@@ -3,7 +3,6 @@ handbook, skills and notes."""
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import LOOKUP, Lookup, Settings
 from stillroom.errors import InvalidRequest, RecallError
+from stillroom.folders import status
 from stillroom.recall.browse.paging import page_length, start_of
 from stillroom.recall.browse.paths import opened_path, readable
 from stillroom.recall.fulltext.excerpt import excerpt
@@ -176,7 +176,7 @@ def _present(root: Path, paths: Iterable[str]) -> set[str]:
             for path in paths:
                 with suppress(OSError):
                     name = path.removeprefix(f"{SUMMARIES}/")
-                    if stat.S_ISREG(os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False).st_mode):
+                    if stat.S_ISREG(status(folder.descriptor, name).st_mode):
                         found.add(path)
     except RecallError:
         pass

@@ -1,8 +1,10 @@
-"""Looks for one object in a git repository: a few reads, no git process. Imports nothing but `os`."""
+"""Looks for one object in a git repository: a few reads, no git process."""
 
 from __future__ import annotations
 
 import os
+
+from stillroom.system import READ, read_at
 
 _MAGIC = b"\377tOc\0\0\0\2"
 #: SHA-1 and SHA-256.
@@ -10,7 +12,6 @@ _ID_BYTES = (20, 32)
 _FANOUT = 8 + 256 * 4
 #: A repository with more packs has no maintenance; the newest ones are not where a first commit is, so all that many.
 _MAX_PACKS = 256
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def holds_commit(common_directory: str, commit: str) -> bool:
@@ -34,11 +35,11 @@ def holds_commit(common_directory: str, commit: str) -> bool:
 def _index_holds(path: str, wanted: bytes) -> bool:
     """Search one pack's index, version 2: a table of first bytes, then all ids in order."""
     try:
-        descriptor = os.open(path, _FLAGS)
+        descriptor = os.open(path, READ)
     except OSError:
         return False
     try:
-        head = os.pread(descriptor, _FANOUT, 0)
+        head = read_at(descriptor, _FANOUT, 0)
         if len(head) != _FANOUT or not head.startswith(_MAGIC):
             return False
         first = wanted[0]
@@ -47,7 +48,7 @@ def _index_holds(path: str, wanted: bytes) -> bool:
         size = len(wanted)
         while low < high:
             middle = (low + high) // 2
-            found = os.pread(descriptor, size, _FANOUT + middle * size)
+            found = read_at(descriptor, size, _FANOUT + middle * size)
             if found == wanted:
                 return True
             if len(found) != size:

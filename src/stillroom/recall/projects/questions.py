@@ -9,6 +9,8 @@ import os
 import subprocess
 from collections.abc import Sequence
 
+from stillroom.system import finding_programs
+
 _ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -42,7 +44,7 @@ def does_git_find(place: str, *words: str, timeout_seconds: float) -> bool | Non
 
 def _run(place: str, words: Sequence[str], timeout: float, stdin: bytes) -> subprocess.CompletedProcess[bytes] | None:
     command = ["git", *_OPTIONS, f"--git-dir={place}", *words]
-    environment = {**_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath)}
+    environment = {**_ENVIRONMENT, **finding_programs()}
     try:
         return subprocess.run(
             command, input=stdin, env=environment, capture_output=True, timeout=timeout, cwd="/", check=False

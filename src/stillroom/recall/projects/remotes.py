@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from stillroom.system import READ
+
 #: Longer configurations exist by accident only; a remote stands near the top.
 _CONFIG_BYTES = 1024 * 1024
 _DEFAULT_PORTS = {"ssh": "22", "https": "443", "http": "80", "git": "9418"}
@@ -106,7 +108,7 @@ def _local(path: str, relative_to: str) -> str | None:
 
 def _read(path: str) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, READ)
     except OSError:
         return ""
     try:

@@ -11,6 +11,7 @@ import os
 
 from stillroom.recall.projects.objects import holds_commit
 from stillroom.recall.projects.remotes import remote_of, repository_name, without_git_suffix
+from stillroom.system import READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _is_git_directory(path: str) -> bool:
 def _pointer(path: str) -> str:
     """The one line of a file, or "" when it is none."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, READ)
     except OSError:
         return ""
     try:

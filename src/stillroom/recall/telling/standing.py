@@ -11,6 +11,7 @@ from stat import S_ISREG
 
 from stillroom.recall.telling.packing import HEADING, MORE, Line, is_bullet
 from stillroom.recall.telling.prepared import PLACEHOLDERS, SUMMARY, VERSION, Prepared, choices, stamp_of
+from stillroom.system import READ_ITSELF
 
 #: Rows that may change whose the rows below them are.
 _STRUCTURE = ("#", "```", "~~~")
@@ -86,7 +87,7 @@ def _rows_now(prepared: Prepared) -> list[str] | None:
     """The rows of the summary as they are now; None of what is no summary, or far larger than the one that is known."""
     room = 2 * prepared.stamp[0] if prepared.stamp else 0
     try:
-        file = os.open(f"{prepared.root}/{SUMMARY}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = os.open(f"{prepared.root}/{SUMMARY}", READ_ITSELF)
         try:
             data = os.read(file, room + 1) if S_ISREG(os.fstat(file).st_mode) else b""
         finally:
