@@ -6,6 +6,7 @@
     ├── SettingsRefused         an agent's settings file can't be changed, or should not be
     ├── StoreError              the state database
     │   ├── StoreUnavailable    it can't be opened, or stays locked
+    │   │   └── StoreReadOnly   it can't be written, only read
     │   └── NewerSchema         a newer Stillroom wrote it
     ├── RolloutError            a session file can't be read
     │   └── EmptyRollout        it holds no line
@@ -54,6 +55,8 @@ def way_out(error: OSError, path: Path | str) -> str:
         return "free some disk space (`df -h`, and `df -i` for the number of files), then try again"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"`{path}` must be yours to write: `chmod u+rwX '{path}'`"
+    if error.errno == errno.EROFS:
+        return "nothing can be written there from here; if this is an agent's sandbox, try it outside"
     return "`stillroom doctor` looks for what is wrong"
 
 
@@ -83,6 +86,10 @@ class StoreError(StillroomError):
 
 class StoreUnavailable(StoreError):
     """The state database can't be opened, or stays locked."""
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The state database can't be written: a read-only folder, somebody else's, or a full disk."""
 
 
 class NewerSchema(StoreError):

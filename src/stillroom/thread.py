@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -39,6 +40,17 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     def updated_at(self) -> int:
         """Whole seconds, the unit of every watermark."""
         return self.updated_at_ms // 1000
+
+
+def meant_by(beginning: str, ids: Iterable[str]) -> list[str]:
+    """Those of the ids that a person who typed this may mean: one, if all is clear.
+
+    The id of a session is also the beginning of those of its sub-agents (`ID:agent-…`): the session is meant.
+    """
+    found = sorted({each for each in ids if each.startswith(beginning)}, key=len)
+    if not found or all(each == found[0] or each.startswith(f"{found[0]}:") for each in found):
+        return found[:1]
+    return [beginning] if beginning in found else sorted(found)
 
 
 class Rest(Thread, frozen=True, kw_only=True):

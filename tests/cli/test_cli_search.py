@@ -103,3 +103,28 @@ def test_a_reader_that_has_seen_enough_is_no_error(home: Path) -> None:
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
         assert process.wait(timeout=60) in (0, 141)
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap shows the disk to be read only")
+def test_where_nothing_can_be_written_the_memory_is_read_all_the_same(home: Path) -> None:
+    jail = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-net"]
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(PROJECT / "src"),
+        "STILLROOM_HOME": str(home),
+        "HOME": str(home),
+    }
+    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
+    for words, expected in (
+        (["search", "biome"], "we use biome here"),  # no index was made yet
+        (["status"], "6 sessions"),
+        (["why", "we use biome here"], "said by"),
+        (["explain", "01a2273c-0761"], "the memory rests on it"),
+        (["threads", "--no-scan"], "01a2273c-0761"),
+        (["recall", "--cwd", "/home/dev/work/shopfront"], "we use biome here"),
+    ):
+        command = [*jail, sys.executable, "-m", "stillroom", *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, ""), words
+        assert expected in done.stdout, words
+    assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before

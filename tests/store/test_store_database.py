@@ -33,6 +33,17 @@ def test_a_new_database_is_its_owners_alone_and_opens_again(tmp_path: Path, cloc
         store.close()  # twice is fine
 
 
+def test_to_look_creates_nothing_and_sees_what_is_there(tmp_path: Path, clock: FixedClock) -> None:
+    path = tmp_path / "not" / "there" / "state.sqlite3"
+    with Store.look(path, clock=clock) as store:
+        assert store.threads.newest() == []
+    assert list(tmp_path.iterdir()) == []
+    with Store.open(path, clock=clock) as store:
+        extract(store, "a")
+        with Store.look(path, clock=clock) as looking:
+            assert [o.thread_id for o in looking.outputs.latest()] == ["a"]
+
+
 def test_many_may_open_a_new_database_at_once(tmp_path: Path, clock: FixedClock) -> None:
     gate = threading.Barrier(8)
     failures: list[BaseException] = []

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from stillroom.cli.output import print_error
+from stillroom.cli.output import prepare_stdout, print_error
 from stillroom.cli.signals import Stopped
 from stillroom.command_line.command import Group
 from stillroom.command_line.running import run
@@ -70,6 +70,7 @@ STILLROOM = Group(
 
 def run_command(tokens: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
+    prepare_stdout()
     if "" in tokens:
         # `--home "$UNSET"` would mean the current folder.
         print_error("an argument is empty", hint="is a variable of your shell not set?")
@@ -88,6 +89,9 @@ def run_command(tokens: Sequence[str]) -> int:
         return 141
     except OSError as error:
         # Whatever the system refuses anywhere: a full disk, a file that may not be written, too many open files.
+        if _folder_is_gone():
+            print_error("the folder that you are in is gone", hint="change to another one: `cd`")
+            return 1
         where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "the disk"
         print_error(f"`{where}`: {error.strerror or error}", hint=way_out(error, where))
         return 1
@@ -95,6 +99,14 @@ def run_command(tokens: Sequence[str]) -> int:
         return _interrupted(tokens, 130)
     except Stopped as stopped:
         return _interrupted(tokens, stopped.exit_code)
+
+
+def _folder_is_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _interrupted(tokens: Sequence[str], exit_code: int) -> int:

@@ -52,9 +52,8 @@ def coverage_command(
     """
     settings = load_settings(home=home, root=root).impatient
     clock = SystemClock()
-    open_store = Store.open if settings.database.exists() else Store.trial
     with (
-        open_store(settings.database, clock=clock, limits=settings.database_limits) as store,
+        Store.look(settings.database, clock=clock, limits=settings.database_limits) as store,
         progress_bars(wanted=not json) as listen,
     ):
         coverage = read_coverage(settings, store, clock, days=days, on_progress=listen)

@@ -64,7 +64,7 @@ def explain_command(
         backfill=backfill,
         paused_since=paused_since(str(settings.home)),
     )
-    with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+    with Store.look(settings.database, clock=clock, limits=settings.database_limits) as store:
         explanation = store.standings.explain(found.thread_id, question)
     if explanation is None:
         raise RecordingError(
@@ -81,7 +81,7 @@ def _forgotten(settings: Settings, thread: str, clock: Clock) -> RecordingError 
     """Why nothing is known of it, if a person wanted that: of a whole id only, as a hash is all that is kept."""
     if not settings.database.exists():
         return None
-    with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+    with Store.look(settings.database, clock=clock, limits=settings.database_limits) as store:
         if not store.forgetting.is_forgotten(thread):
             return None
     return RecordingError(f"`{thread}` was forgotten", hint="it is never learnt again, and nothing else is kept of it")

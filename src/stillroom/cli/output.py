@@ -39,10 +39,19 @@ def console(stream: TextIO | None = None) -> Console:
     return Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
 
 
+def prepare_stdout() -> None:
+    """Let stdout take every character: what is piped is UTF-8, as the files of the memory are, whatever the locale.
+
+    A terminal that can't show a character shows `?`, and so does what reads in the encoding that it asked for.
+    """
+    if not isinstance(sys.stdout, TextIOWrapper):
+        return
+    told = sys.stdout.isatty() or os.environ.get("PYTHONIOENCODING")
+    sys.stdout.reconfigure(encoding=None if told else "utf-8", errors="replace")
+
+
 def print_answer(lines: Iterable[Line]) -> None:
     """What a person asked for, on stdout: it may be paged, searched and kept."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # as stderr does: no name must fail in a terminal that can't show it
     print_lines(lines, to=sys.stdout)
 
 

@@ -101,7 +101,8 @@ def _withheld(settings: Settings, trust: str | None) -> tuple[Withheld, ...]:
     if not settings.database.is_file() and trust is None:
         return ()
     memories = settings.memories
-    with Store.open(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
+    open_store = Store.look if trust is None else Store.open
+    with open_store(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
         for _ in range(2):
             found = store.consolidation.select(
                 limit=memories.max_raw_memories_for_consolidation, max_unused_days=memories.max_unused_days

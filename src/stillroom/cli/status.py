@@ -69,9 +69,7 @@ def status_command(
     """
     settings = load_settings(home=home, root=root).impatient
     clock = SystemClock()
-    # Looking creates nothing: without a database an empty one is looked at.
-    open_store = Store.open if settings.database.exists() else Store.trial
-    with open_store(settings.database, clock=clock, limits=settings.database_limits) as store:
+    with Store.look(settings.database, clock=clock, limits=settings.database_limits) as store:
         status = read_status(settings, store, clock)
     if json:
         print_json(status)

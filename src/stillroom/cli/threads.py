@@ -118,7 +118,9 @@ def threads_command(
     if agent is not None and agent not in HOMES:
         raise ConfigError(f"`--agent {agent}` is not known", hint=f"it is one of: {', '.join(HOMES)}")
     clock = SystemClock()
-    with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+    # What a scan finds is written down.
+    open_store = Store.look if no_scan and not count else Store.open
+    with open_store(settings.database, clock=clock, limits=settings.database_limits) as store:
         with progress_bars(wanted=not json) as listen:
             report, unsure = RegisterReport(), None
             if not no_scan:

@@ -60,8 +60,7 @@ def why_command(
         from stillroom.insight.why.explaining import answer
         from stillroom.store import Store
 
-        open_store = Store.open if settings.database.exists() else Store.trial
-        with open_store(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
+        with Store.look(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
             found = answer(asked, settings, store, whole=whole)
     if json:
         print_json(found)

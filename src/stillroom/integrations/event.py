@@ -22,7 +22,7 @@ class Event:
         #: Codex: `startup resume clear compact fork`; Claude Code the same.
         self.source = _text(payload, "source") or "startup"
         self.thread_id = _word(_text(payload, "session_id"))
-        self.cwd = _text(payload, "cwd") or os.getcwd()  # noqa: PTH109 - pathlib costs more than the whole hook
+        self.cwd = _text(payload, "cwd") or _working_folder()
         self.transcript = _text(payload, "transcript_path")
         #: Both agents name the sub-agent in whose turn a hook runs.
         self.sub_agent = bool(payload.get("agent_id"))
@@ -38,6 +38,13 @@ def read_event(agent: str, name: str, descriptor: int = 0) -> Event:
     if not isinstance(payload, dict):
         raise ValueError("the event is no JSON object")
     return Event(agent, name, payload)
+
+
+def _working_folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - pathlib costs more than the whole hook
+    except FileNotFoundError:  # deleted; the shell still knows what it was called
+        return os.environ.get("PWD") or os.sep
 
 
 def _read(descriptor: int) -> bytes:

@@ -7,6 +7,7 @@ wait by SQLite, it fails with "database is locked".
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -17,7 +18,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from stillroom.config import DatabaseLimits
-from stillroom.errors import NewerSchema, StoreUnavailable
+from stillroom.errors import NewerSchema, StoreReadOnly, StoreUnavailable
 from stillroom.store.holders import holders
 from stillroom.system import Room
 
@@ -43,7 +44,9 @@ MIGRATIONS = (
 _HEAD = "head.sql"
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_REFUSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL}
 _DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+_UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}
 _OPEN_RETRY_SECONDS = 0.02
 #: The shared memory of a database grows by 32 KiB, its log by about as much.
 _LEAST_ROOM_BYTES = 128 * 1024
@@ -52,8 +55,10 @@ _LEAST_ROOM_BYTES = 128 * 1024
 class Database:
     """An open state database."""
 
-    def __init__(self, path: Path, limits: DatabaseLimits) -> None:
+    def __init__(self, path: Path, limits: DatabaseLimits, *, in_memory: bool = False) -> None:
+        """`in_memory`: a copy of what is there now; the file is only read, and need not be there."""
         self.path = path
+        self._in_memory = in_memory
         self._limits = limits
         #: Protects the connection: a transaction belongs to a connection, not to a thread.
         self._lock = threading.Lock()
@@ -100,15 +105,19 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         with self._typed_errors():
-            _create_private(self.path)
+            if not self._in_memory:
+                _create_private(self.path)
             db = sqlite3.connect(
-                self.path,
+                ":memory:" if self._in_memory else self.path,
                 timeout=self._limits.busy_timeout_ms / 1000,
                 isolation_level=None,
                 check_same_thread=False,
             )
             try:
                 db.row_factory = sqlite3.Row
+                if self._in_memory and self.path.exists():
+                    with looking(self.path, limits=self._limits) as source:
+                        source.backup(db)
                 self._prepare(db)
             except BaseException:
                 db.close()
@@ -188,12 +197,20 @@ def copy_database(path: Path, into: Path, *, limits: DatabaseLimits) -> None:
 @contextmanager
 def looking(path: Path, *, limits: DatabaseLimits) -> Iterator[sqlite3.Connection]:
     """The database as it is, whoever's it is and of whatever version, for reading. Raises `StoreUnavailable`."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    if _is_at_rest(path):
+        uri += "&immutable=1"
     try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=limits.busy_timeout_ms / 1000)) as db:
             yield db
     except (sqlite3.DatabaseError, OSError) as error:
         raise _unavailable(path, error) from error
+
+
+def _is_at_rest(path: Path) -> bool:
+    """Nobody has it open, and nobody here could: SQLite makes its shared memory beside the file, even to read."""
+    beside = [path.with_name(path.name + suffix) for suffix in ("-wal", "-shm")]
+    return not os.access(path.parent, os.W_OK) and not any(file.exists() for file in beside)
 
 
 def schema_version(db: sqlite3.Connection) -> int:
@@ -277,6 +294,11 @@ def _code(error: Exception) -> int:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
+def is_refusal(error: Exception) -> bool:
+    """The system lets nobody like us write there: a read-only folder, somebody else's, a full disk."""
+    return _code(error) in _REFUSED or (isinstance(error, OSError) and error.errno in _UNWRITABLE)
+
+
 def _is_disk_full(path: Path) -> bool:
     """SQLite says "disk I/O error" when it is the shared memory beside the file that finds no room."""
     try:
@@ -299,12 +321,12 @@ def _unavailable(path: Path, error: Exception) -> StoreUnavailable:
             hint=f"keep a copy: `mv '{path}' '{path}.damaged'`; `stillroom run --backfill` then builds a new one",
         )
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_disk_full(path)):
-        return StoreUnavailable(f"no space left for `{path}`: {error}", hint="free some disk space, then try again")
+        return StoreReadOnly(f"no space left for `{path}`: {error}", hint="free some disk space, then try again")
     if code == sqlite3.SQLITE_IOERR:
         return StoreUnavailable(
             f"the disk refused to read or write `{path}`: {error}",
             hint="look at the system's log; or a limit on the size of files is too low (`ulimit -f`)",
         )
-    return StoreUnavailable(
+    return (StoreReadOnly if is_refusal(error) else StoreUnavailable)(
         f"`{path}` can't be used: {error}", hint=f"`{path.parent}` and the files in it must be yours to read and write"
     )

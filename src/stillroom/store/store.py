@@ -10,6 +10,7 @@ from typing import Self
 
 from stillroom.clock import Clock
 from stillroom.config import DatabaseLimits
+from stillroom.errors import StoreReadOnly
 from stillroom.store.consolidation import Consolidation
 from stillroom.store.database import Database, copy_database
 from stillroom.store.extraction import Extraction
@@ -87,6 +88,24 @@ class Store:
             copy_database(path, copy, limits=limits)
             with cls.open(copy, clock=clock, limits=limits) as store:
                 yield store
+
+    @classmethod
+    @contextmanager
+    def look(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        limits: DatabaseLimits = DatabaseLimits(),  # noqa: B008 - frozen
+    ) -> Iterator[Self]:
+        """The database for reading, also where it is not there (and stays so) or can't be written: an agent's sandbox,
+        a read-only home, a full disk. Then it is a copy in memory, of this moment. Raises as `open` does."""
+        try:
+            database = Database(path, limits, in_memory=not path.exists())
+        except StoreReadOnly:
+            database = Database(path, limits, in_memory=True)
+        with cls(database, clock=clock, new_token=_random_token, limits=limits) as store:
+            yield store
 
     def close(self) -> None:
         """Close the database; what is committed stays."""

@@ -15,7 +15,7 @@ from stillroom.recall.projects.repository import Repository, identify, same_proj
 from stillroom.recall.projects.switched_off import SwitchedOff
 from stillroom.store import Store
 from stillroom.store.forgetting import KeptOutput
-from stillroom.thread import Thread
+from stillroom.thread import Thread, meant_by
 from stillroom.undoing.projects import place_of
 from stillroom.undoing.purging import SUMMARY_HEAD
 from stillroom.undoing.traces import Traces, phrases_of, shared_phrases
@@ -105,11 +105,9 @@ def traces_of(
 
 
 def _named(names: Collection[str], known: Iterable[Thread]) -> Iterator[str]:
-    listed = list(known)
+    listed = [thread.thread_id for thread in known]
     for name in names:
-        found = [t.thread_id for t in listed if t.thread_id == name] or [
-            t.thread_id for t in listed if t.thread_id.startswith(name)
-        ]
+        found = meant_by(name, listed)
         if not found:
             raise InvalidRequest(
                 f"no session `{name}` is known", hint="`stillroom forget --match TEXT` finds sessions by what they say"

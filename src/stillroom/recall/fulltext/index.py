@@ -6,11 +6,13 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 from stillroom.errors import RecallError
 from stillroom.recall.fulltext.words import indexed
+from stillroom.store.database import is_refusal
 from stillroom.store.sql import parse_queries
 from stillroom.store.texts import from_sql, to_sql
 
@@ -83,10 +85,13 @@ class SearchIndex:
             try:
                 try:
                     return work(self._opened())
-                except sqlite3.DatabaseError as error:
-                    if not _is_damage(error):
+                except (sqlite3.DatabaseError, OSError) as error:
+                    if _is_damage(error):
+                        self._throw_away()
+                    elif is_refusal(error):
+                        self._copy()
+                    else:
                         raise
-                    self._throw_away()
                     return work(self._opened())
             except (sqlite3.DatabaseError, OSError) as error:
                 self._close()
@@ -108,6 +113,18 @@ class SearchIndex:
             if not version:
                 _create_tables(self._db)
         return self._db
+
+    def _copy(self) -> None:
+        """Go on in memory where the file can't be written, as in an agent's sandbox: with what it holds."""
+        self._close()
+        self.openings += 1
+        self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        uri = f"{self.path.absolute().as_uri()}?mode=ro"
+        with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(uri, uri=True)) as stored:
+            if stored.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
+                stored.backup(self._db)
+                return
+        _create_tables(self._db)
 
     def _throw_away(self) -> None:
         self._close()
@@ -217,5 +234,5 @@ def _create_private(path: Path) -> None:
         pass
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
+def _is_damage(error: Exception) -> bool:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _DAMAGED

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
@@ -65,6 +65,7 @@ class RankedSearch:
         self._limits = limits
         self._index = SearchIndex(settings.search_index)
         self._store: Store | None = None
+        self._held = ExitStack()
         self._seen: object = None
 
     def __enter__(self) -> Self:
@@ -76,9 +77,8 @@ class RankedSearch:
     def close(self) -> None:
         """Close the index and the store."""
         self._index.close()
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        self._store = None
+        self._held.close()
 
     def search(
         self,
@@ -128,7 +128,10 @@ class RankedSearch:
     def _refresh(self, db: Connection) -> None:
         """Bring the index up to date, unless nothing has changed since this object last did."""
         if self._store is None and self._settings.database.exists():
-            self._store = Store.open(self._settings.database, clock=self._clock, limits=self._settings.database_limits)
+            limits = self._settings.database_limits
+            self._store = self._held.enter_context(
+                Store.look(self._settings.database, clock=self._clock, limits=limits)
+            )
         state = self._store and self._store.change_mark()
         seen = (self._index.openings, state, file_stamps(self._settings.root))
         if seen != self._seen:

@@ -91,7 +91,7 @@ def folders_if_any(settings: Settings) -> list[KnownFolder]:
     if not settings.database.is_file():
         return []
     try:
-        with Store.open(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
+        with Store.look(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
             return known_folders(store, limits=settings.recalling)
     except StoreError:
         return []

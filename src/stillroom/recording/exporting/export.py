@@ -25,7 +25,7 @@ from stillroom.rollouts.readers import open_thread, reader_of
 from stillroom.rollouts.redact import redact
 from stillroom.spending import Usage
 from stillroom.store import Store
-from stillroom.thread import Thread
+from stillroom.thread import Thread, meant_by
 
 ExportFormat = Literal["atif", "codex", "markdown"]
 # Threads that an ambiguous beginning is told with.
@@ -41,13 +41,13 @@ def find_thread(settings: Settings, text: str, *, clock: Clock) -> Thread:
     """
     found: list[Thread] = []
     if settings.database.exists():
-        with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
+        with Store.look(settings.database, clock=clock, limits=settings.database_limits) as store:
             found = store.threads.beginning(text, limit=_TOLD + 1)
     if not found:
         found = _recorded_here(settings, text)
-    exact = [thread for thread in found if thread.thread_id == text]
-    if exact or len(found) == 1:
-        return (exact or found)[0]
+    meant = meant_by(text, (thread.thread_id for thread in found))
+    if len(meant) == 1:
+        return next(thread for thread in found if thread.thread_id == meant[0])
     if not found:
         raise RecordingError(
             f"no thread has an id that begins with `{text}`",
