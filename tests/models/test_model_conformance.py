@@ -251,10 +251,13 @@ def test_a_connection_cut_in_the_middle_is_tried_again(opening):
 
 
 def test_a_model_that_never_answers_times_out(opening):
-    stage = msgspec.structs.replace(STAGE, request_timeout_seconds=0.05, request_attempts=2)
+    seconds = 0.05
+    stage = msgspec.structs.replace(
+        STAGE, request_timeout_seconds=seconds, local_timeout_seconds=seconds, request_attempts=2
+    )
     with opening(Hang(), stage=stage) as setup:
         assert type(setup.fail()) is ModelUnavailable
-    assert setup.outcomes == ["unavailable", "unavailable"]
+    assert set(setup.outcomes) == {"unavailable"}
 
 
 def test_nobody_there_is_unavailable(opening):

@@ -2,12 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from stillroom.config import Settings, StageOne
+from stillroom.errors import ModelUnavailable
 from stillroom.models import StructuredRequest, open_structured
 from stillroom.models.attempts import Failed
 from stillroom.models.protocols import read_reply
 from stillroom.stopping import Stop
 from stillroom.testing import SAMPLE_MEMORY, FixedClock, ListLedger, LoopbackModel, Say, Status
+from stillroom.testing.script import Hang
 
 REQUEST = StructuredRequest(
     system="s",
@@ -72,3 +77,17 @@ def test_a_reply_that_is_none_is_shown_by_how_it_begins():
     assert isinstance(failed, Failed)
     assert "it begins `<!doctype html> <title>Sign in</title>" in str(failed.error)
     assert len(str(failed.error)) < 300
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_slow_server_on_this_machine_has_a_time_of_its_own_and_is_not_asked_again(told: bool):
+    seconds = 0.02
+    stage = StageOne(request_timeout_seconds=60, local_timeout_seconds=60 if told else seconds)
+    with LoopbackModel(Hang()) as server:
+        provider = msgspec.structs.replace(server.provider(), timeout_seconds=seconds if told else None)
+        settings, ledger = Settings(home=Path("/"), providers={"l": provider}, stage_one=stage), ListLedger()
+        model = open_structured("l:m", settings, ledger=ledger, clock=FixedClock(0), redact=str)
+        with pytest.raises(ModelUnavailable, match=r"no complete reply within 0\.02 s"):
+            model.complete(REQUEST, stop=Stop())
+        model.close()
+    assert [call.outcome for call in ledger.calls] == ["unavailable"]

@@ -19,7 +19,9 @@ from stillroom.store import Store
 from stillroom.testing import SAMPLE_MEMORY, LoopbackModel, RecordedRequest, Reply, Say, sample_rollout
 from stillroom.testing.script import CallTool, CutOff, Hang, NeverEnd, Refuse, SendBytes, Status, StopShort
 
-IMPATIENT = StageOne(request_attempts=1, request_timeout_seconds=1, connect_timeout_seconds=0.5)
+IMPATIENT = StageOne(
+    request_attempts=1, request_timeout_seconds=1, local_timeout_seconds=1, connect_timeout_seconds=0.5
+)
 MINE = "Releases are cut on Tuesdays, by hand.\n"
 WRITTEN = dict(SAMPLE_MEMORY)
 
@@ -198,7 +200,7 @@ def test_a_reply_without_end_is_cut_off(house: FaultyHouse, phase: int, size: st
     with_words_of_a_person(house)
     with LoopbackModel(reply) if phase == 1 else scripted(reply) as server:
         use(house, server.provider(), offline_consolidation=phase == 1)
-        house.set(stage_one=msgspec.structs.replace(IMPATIENT, request_timeout_seconds=30))
+        house.set(stage_one=msgspec.structs.replace(IMPATIENT, local_timeout_seconds=30))
         report = house.run()
     if phase == 1:
         check_phase_1(house, report, "longer than 4,194,304 bytes")

@@ -123,6 +123,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     api_key_env: str | None = None
     #: Tokens; None: unknown, and the rollout is cut to `fallback_rollout_tokens`.
     context_window: int | None = None
+    #: How long one request may take; None: 300 s, and 1,800 s for a server on this machine.
+    timeout_seconds: int | None = None
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -80,6 +80,9 @@ class StageOne(msgspec.Struct, frozen=True, kw_only=True):
     max_reply_chars: int = 128_000
     #: A model that has said nothing for this long has hung.
     request_timeout_seconds: int = 300
+    #: The same on this machine, where a model is slow rather than hung: a CPU reads a session in many minutes, and what
+    #: is asked at the same time waits its turn.
+    local_timeout_seconds: int = 1800
     #: Attempts for one call when the provider answers 429 or 5xx, with growing pauses.
     request_attempts: int = 4
     #: The first pause between attempts; it doubles each time, with jitter.

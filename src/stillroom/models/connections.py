@@ -13,7 +13,7 @@ from stillroom.models.http1 import BrokenResponse, Connection, ReplyTooLarge, Re
 from stillroom.models.proxies import Proxy
 from stillroom.stopping import Stop
 
-__all__ = ["ConnectionFailed", "Connections", "ReplyTooLarge", "Response"]
+__all__ = ["ConnectionFailed", "Connections", "ReplyTooLarge", "Response", "TimedOut"]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _TARGET_CHARS = "%/:=&?~+!$,;'@()*[]"
@@ -21,6 +21,10 @@ _TARGET_CHARS = "%/:=&?~+!$,;'@()*[]"
 
 class ConnectionFailed(Exception):
     """No whole response arrived."""
+
+
+class TimedOut(ConnectionFailed):
+    """The server took the request, and was not done in time."""
 
 
 class Connections:
@@ -50,7 +54,7 @@ class Connections:
     def post(self, body: bytes, *, seconds: float, stop: Stop) -> Response:
         """Send `body` and wait for the whole response, so many seconds in all.
 
-        Raises `ConnectionFailed` or `ReplyTooLarge`; `Stopped` at once when it is stopped.
+        Raises `ConnectionFailed` (`TimedOut`) or `ReplyTooLarge`; `Stopped` at once when it is stopped.
         """
         deadline = time.monotonic() + seconds
         request = b"%sContent-Length: %d\r\n\r\n%b" % (self._head, len(body), body)
@@ -64,7 +68,7 @@ class Connections:
             connection.close()
             stop.check()
             if isinstance(error, TimeoutError) and time.monotonic() >= deadline:
-                raise ConnectionFailed(f"no complete reply within {seconds:g} s") from error
+                raise TimedOut(f"no complete reply within {seconds:g} s") from error
             said = str(error) if isinstance(error, BrokenResponse) else f"{type(error).__name__}: {error}"
             raise ConnectionFailed(f"`{self._host}:{self._port}`: {said}".rstrip(": ")) from error
         except BaseException:

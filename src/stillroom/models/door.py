@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
+import msgspec
+
 from stillroom.clock import Clock
-from stillroom.config import OFFLINE, Settings
+from stillroom.config import OFFLINE, Settings, StageOne
 from stillroom.errors import ConfigError
 from stillroom.models.allowance import Allowance
 from stillroom.models.attempts import Recorder
@@ -77,6 +79,8 @@ def open_agent_model(
     from stillroom.models.pydantic import open_pydantic
 
     resolved = resolve(name, settings, environ)
+    if isinstance(resolved, Endpoint):
+        settings = msgspec.structs.replace(settings, stage_one=_patient(settings.stage_one, resolved))
     opened = open_pydantic(resolved, settings, rate_limits=rate_limits or RateLimitSink(), clock=clock)
     recorder = Recorder(ledger=ledger, clock=clock, model=name, phase=phase, redact=redact, allowance=allowance)
     return RecordingModel(opened, recorder=recorder, stage=settings.stage_one)
@@ -117,6 +121,12 @@ def needs_sdk(name: str, settings: Settings, *, environ: Mapping[str, str] = os.
         return False
 
 
+def _patient(stage: StageOne, endpoint: Endpoint) -> StageOne:
+    """With the time that a request may take there."""
+    usual = stage.local_timeout_seconds if endpoint.loopback else stage.request_timeout_seconds
+    return msgspec.structs.replace(stage, request_timeout_seconds=endpoint.timeout_seconds or usual)
+
+
 def _open_wire(
     endpoint: Endpoint,
     settings: Settings,
@@ -139,7 +149,7 @@ def _open_wire(
         endpoint,
         recorder=recorder,
         clock=clock,
-        stage=settings.stage_one,
+        stage=_patient(settings.stage_one, endpoint),
         rate_limits=rate_limits,
         context_window=window,
         price=price,

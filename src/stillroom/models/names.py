@@ -30,6 +30,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     context_window: int | None
     #: OpenAI itself: its price list and windows hold. A proxy or a local server has its own.
     official: bool
+    #: For one request; None: what the settings say for such a place.
+    timeout_seconds: int | None = None
 
     @property
     def loopback(self) -> bool:
@@ -75,6 +77,7 @@ def _configured(name: str, provider: str, model: str, found: Provider, environ: 
         api_key=key,
         context_window=found.context_window,
         official=False,
+        timeout_seconds=found.timeout_seconds,
     )
 
 

@@ -11,7 +11,7 @@ from stillroom.clock import Clock
 from stillroom.config import Effort, StageOne
 from stillroom.errors import ModelUnavailable
 from stillroom.models.attempts import Attempt, Failed, Recorder, call_with_retries
-from stillroom.models.connections import ConnectionFailed, Connections, ReplyTooLarge, Response
+from stillroom.models.connections import ConnectionFailed, Connections, ReplyTooLarge, Response, TimedOut
 from stillroom.models.names import Endpoint
 from stillroom.models.protocols import path_of, read_reply, request_body
 from stillroom.models.provider_errors import from_status, wants_no_effort
@@ -80,6 +80,9 @@ class WireModel:
             if effort is not None and wants_no_effort(response.status, response.body):
                 self._without_effort = True
                 response = self._post(request, None, stop)
+        except TimedOut as error:
+            # On this machine it works on, and would take as long again.
+            return Failed(error=ModelUnavailable(str(error)), retryable=not self._endpoint.loopback)
         except ConnectionFailed as error:
             return Failed(error=ModelUnavailable(str(error)), retryable=True)
         except ReplyTooLarge as error:

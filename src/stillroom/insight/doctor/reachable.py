@@ -33,8 +33,14 @@ def check_models(settings: Settings, clock: Clock) -> Iterator[Found]:
     if not names:
         yield ok("models", "none is configured: rules do both phases")
         return
-    hasty = msgspec.structs.replace(settings.stage_one, request_attempts=1, request_timeout_seconds=_TIMEOUT_SECONDS)
-    settings = msgspec.structs.replace(settings, stage_one=hasty)
+    hasty = msgspec.structs.replace(
+        settings.stage_one,
+        request_attempts=1,
+        request_timeout_seconds=_TIMEOUT_SECONDS,
+        local_timeout_seconds=_TIMEOUT_SECONDS,
+    )
+    providers = {name: msgspec.structs.replace(each, timeout_seconds=None) for name, each in settings.providers.items()}
+    settings = msgspec.structs.replace(settings, stage_one=hasty, providers=providers)
     with Store.open(settings.database, clock=clock, limits=settings.database_limits) as store:
         allowance = Allowance(settings.memories, spent_since=store.ledger.spent_since, clock=clock)
         for name in names:
