@@ -13,7 +13,7 @@ import msgspec
 
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import RolloutError
-from stillroom.extract.prompt import input_prompt, system_prompt
+from stillroom.extract.prompt import input_prompt, prompt_tokens, system_prompt
 from stillroom.extract.reading import read_text, rollout_token_limit
 from stillroom.models.prices import Price, context_window_of, price_of
 from stillroom.progress import Progress, ProgressListener, silent
@@ -132,7 +132,8 @@ def _extraction(
     name = settings.memories.extract_model
     if name == OFFLINE:
         return _phase(name, len(threads), Usage(), spent, settings, environ), 0
-    limit = rollout_token_limit(context_window_of(name, settings, environ=environ), settings.stage_one)
+    window = context_window_of(name, settings, environ=environ)
+    limit = rollout_token_limit(window, settings.stage_one, prompt_tokens=prompt_tokens())
     sent_bytes, unreadable = 0, 0
     for number, thread in enumerate(threads, 1):
         try:

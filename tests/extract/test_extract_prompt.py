@@ -98,3 +98,8 @@ def test_any_other_text_is_an_invalid_reply_or_a_whole_one(text: str):
 def test_the_rollout_gets_its_share_of_the_window(window: int | None, tokens: int):
     """Spec §10.2, 11."""
     assert rollout_token_limit(window, StageOne()) == tokens
+
+
+@pytest.mark.parametrize(("window", "tokens"), [(4096, 761), (8192, 4038), (16_384, 10_592), (20_000, 13_300)])
+def test_a_small_window_holds_our_words_and_the_answer_too(window: int, tokens: int):
+    assert rollout_token_limit(window, StageOne(), prompt_tokens=2516) == tokens

@@ -87,7 +87,7 @@ def test_the_request_is_what_the_format_asks_for(home: Home):
 def test_secrets_are_gone_before_the_model_and_before_the_store(home: Home):
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
     home.add(0, size_bytes=2000, messages=(f"use the token {secret} for the push",))
-    leak = {"raw_memory": f"token {secret}", "rollout_summary": f"s {secret}", "rollout_slug": f"slug {secret}"}
+    leak = {"raw_memory": f"- token {secret}", "rollout_summary": f"s {secret}", "rollout_slug": f"slug {secret}"}
     with LoopbackModel(Say(leak)) as server:
         home.run(server)
     assert secret.encode() not in server.requests[0].body

@@ -17,6 +17,7 @@ LOCAL = Settings(
     home=HOME,
     providers={
         "local": Provider(kind="openai-chat", base_url="http://127.0.0.1:8080/v1/", context_window=32_000),
+        "tiny": Provider(kind="openai-chat", base_url="http://127.0.0.1:8080/v1/", context_window=2048),
         "proxy": Provider(kind="openai-responses", base_url="https://llm.example/v1", api_key_env="PROXY_KEY"),
     },
 )
@@ -68,6 +69,7 @@ def test_other_names_are_left_to_pydantic_ai():
         (":gpt", {}, "not the name of a model"),
         ("openai:gpt", {}, "OPENAI_API_KEY"),
         ("proxy:m", {}, "PROXY_KEY"),
+        ("tiny:m", {}, "a window of 2,048 tokens, and 4,096 is the least"),
         ("openai:gpt", {"OPENAI_BASE_URL": "file:///etc/passwd"}, "not a URL"),
         ("openai:gpt", {"OPENAI_BASE_URL": "http://[oops/v1"}, "not a URL"),
         ("openai:gpt", {"OPENAI_API_KEY": "two\nlines"}, "characters that no key has"),

@@ -68,6 +68,10 @@ class StageOne(msgspec.Struct, frozen=True, kw_only=True):
     context_window_percent: int = 70
     #: Providers count differently; 5 % of the window is never used.
     effective_context_window_percent: int = 95
+    #: Share of a known window that the answer may take.
+    reply_window_percent: int = 20
+    #: A smaller window is refused: our own words and the answer would leave nothing of a session.
+    least_context_window: int = 4096
     #: A line longer than this is cut while it is read (8 MiB).
     max_line_bytes: int = 8 * 1024 * 1024
     #: Items by which sessions without an id of their own are compared, eight bytes each; a longer one never is.

@@ -11,8 +11,9 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import ContextTooLong, InvalidReply
+from stillroom.extract.form import check_claims, without_form
 from stillroom.extract.outcome import ReadTotals
-from stillroom.extract.prompt import input_prompt, prompt_version, system_prompt
+from stillroom.extract.prompt import input_prompt, prompt_tokens, prompt_version, system_prompt
 from stillroom.extract.reading import (
     Forgotten,
     ReadEvents,
@@ -46,8 +47,6 @@ from stillroom.thread import MemoryMode, Thread
 Redact = Callable[[str], str]
 
 _BYTES_PER_TOKEN = 4
-#: Of the window, for the answer; with the rollout's share and the prompts it stays below the whole.
-_REPLY_WINDOW_SHARE = 5
 #: More than a list of nothing has.
 _EMPTY_CHARS = 16
 _EACH_KIND_OF_LINE = "# Task 1: a heading\nkeywords: of, it\n- a line of it"
@@ -210,7 +209,11 @@ class ModelEngine:
             self._store.ledger.save_rate_limits(provider, snapshot, self._clock.now())
 
     def _token_limit(self) -> int:
-        return rollout_token_limit(self._model.context_window, self._stage)
+        return rollout_token_limit(self._model.context_window, self._stage, prompt_tokens=prompt_tokens())
+
+    def _reply_tokens(self) -> int:
+        window, most = self._model.context_window, self._stage.max_reply_tokens
+        return min(most, window * self._stage.reply_window_percent // 100) if window else most
 
     def _read(self, thread: Thread, token_limit: int, stop: Stop) -> ReadText:
         return read_text(
@@ -226,8 +229,6 @@ class ModelEngine:
         )
 
     def _ask(self, thread: Thread, text: ReadText, stop: Stop) -> StructuredReply:
-        window = self._model.context_window
-        reply_tokens = self._stage.max_reply_tokens
         user = input_prompt(
             form=self._settings.memories.extraction_input,
             rollout_path=self._redact(thread.rollout_path),
@@ -242,7 +243,7 @@ class ModelEngine:
                 schema=SCHEMA,
                 schema_name=SCHEMA_NAME,
                 effort=self._settings.memories.extract_effort,
-                max_output_tokens=min(reply_tokens, window // _REPLY_WINDOW_SHARE) if window else reply_tokens,
+                max_output_tokens=self._reply_tokens(),
                 thread_id=thread.thread_id,
             ),
             stop=stop,
@@ -257,8 +258,13 @@ class ModelEngine:
         draft = Stage1Draft(
             raw_memory=parsed.raw_memory, rollout_summary=parsed.rollout_summary, rollout_slug=parsed.rollout_slug
         )
-        clean = clean_draft(draft, self._redact)
-        return self._witnessed(thread, text, clean, stop) if clean is not None else None
+        if (clean := clean_draft(draft, self._redact)) is None:
+            return None
+        clean = msgspec.structs.replace(
+            clean, raw_memory=without_form(clean.raw_memory), rollout_summary=without_form(clean.rollout_summary)
+        )
+        check_claims(clean.raw_memory)
+        return self._witnessed(thread, text, clean, stop)
 
     def _witnessed(self, thread: Thread, text: ReadText, draft: Stage1Draft, stop: Stop) -> Stage1Draft:
         witness = Witness(partial(self._events, thread, text, stop), json=whole_json(text))

@@ -16,6 +16,8 @@ _FORMS: dict[ExtractionInput, str] = {
     "evidence": "one row for each item, its label in square brackets",
 }
 _VERSION_DIGITS = 12
+#: Fewer than the four of a cut text: it must fit as small models count, too.
+_BYTES_PER_TOKEN = 3
 _VARIABLE = re.compile(r"\{\{ *(\w+) *\}\}")
 
 
@@ -37,6 +39,11 @@ def input_prompt(
         rollout_contents=rollout_contents,
         rollout_note=f"{rollout_note}\n" if rollout_note else "",
     )
+
+
+def prompt_tokens() -> int:
+    """How much of a window these words take, generously."""
+    return len((system_prompt() + _read("input.md")).encode()) // _BYTES_PER_TOKEN
 
 
 def prompt_version(form: ExtractionInput) -> str:

@@ -162,12 +162,16 @@ def thread_read(read: ReadTotals, unknown: Unknown) -> ThreadRead:
     )
 
 
-def rollout_token_limit(context_window: int | None, stage: StageOne) -> int:
-    """The share of the window that is the rollout's (spec §1.4): 70 % of its effective 95 %; 150,000 without one."""
+def rollout_token_limit(context_window: int | None, stage: StageOne, *, prompt_tokens: int = 0) -> int:
+    """The share of the window that is the rollout's (spec §1.4): 70 % of its effective 95 %; 150,000 without one.
+
+    In a small window it is what our own words (`prompt_tokens`) and the answer leave.
+    """
     if context_window is None or context_window <= 0:
         return stage.fallback_rollout_tokens
     effective = context_window * stage.effective_context_window_percent // 100
-    return max(1, effective * stage.context_window_percent // 100)
+    left = context_window - context_window * stage.reply_window_percent // 100 - prompt_tokens
+    return max(1, min(effective * stage.context_window_percent // 100, left))
 
 
 def _known(items: Iterable[Item], forgotten: Forgotten | None) -> Iterable[Item]:

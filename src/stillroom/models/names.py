@@ -56,18 +56,26 @@ def resolve(name: str, settings: Settings, environ: Mapping[str, str]) -> Endpoi
             hint="write `provider:model`, e.g. `openai-responses:gpt-6-luna`, or `offline`",
         )
     if (configured := settings.providers.get(provider)) is not None:
-        return _configured(name, provider, model, configured, environ)
+        return _configured(name, provider, model, configured, settings, environ)
     if provider in _OPENAI_KINDS:
         return _openai(name, model, _OPENAI_KINDS[provider], environ)
     return PydanticName(name=name, provider=provider)
 
 
-def _configured(name: str, provider: str, model: str, found: Provider, environ: Mapping[str, str]) -> Endpoint:
+def _configured(
+    name: str, provider: str, model: str, found: Provider, settings: Settings, environ: Mapping[str, str]
+) -> Endpoint:
     key = _key(found.api_key_env, environ) if found.api_key_env else None
     if found.api_key_env and not key:
         raise ConfigError(
             f"`{name}` needs the key in `{found.api_key_env}`, which is not set",
             hint=f"export {found.api_key_env}=…, or take `api_key_env` out of `[providers.{provider}]`",
+        )
+    least = settings.stage_one.least_context_window
+    if found.context_window is not None and found.context_window < least:
+        raise ConfigError(
+            f"`{name}` has a window of {found.context_window:,} tokens, and {least:,} is the least",
+            hint="start its server with a larger one, and set `context_window` to the same",
         )
     return Endpoint(
         name=name,

@@ -1,0 +1,60 @@
+"""Takes our own words out of an answer: a small model gives the form back as it is, or sentences of its instructions.
+
+Left in, they would stand in the memory as if a session had said them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from stillroom.errors import InvalidReply
+from stillroom.extract.prompt import input_prompt, system_prompt
+
+#: What the form leaves to be filled in. One word alone, such as `<name>`, may be a session's own.
+_BLANK = re.compile(r"<[^<>\n]*[ |][^<>\n]*>")
+#: A sentence of fewer words may be anybody's.
+_LEAST_WORDS = 5
+_MARKS = "-*#>` \t\r\n"
+#: What a later reader can use: a point, or a filled line of a block's head.
+_CLAIM = re.compile(r"^\s*(?:[-*] +\S|(?:description|task|keywords): *\S)", re.MULTILINE)
+_SHOWN_CHARS = 60
+
+
+def without_form(text: str) -> str:
+    """`text` without the lines that are the form or the instructions to the letter. The rest stays as it is."""
+    lines = text.splitlines(keepends=True)
+    kept = [line for line in lines if not _is_ours(line)]
+    return text if len(kept) == len(lines) else "".join(kept)
+
+
+def check_claims(raw_memory: str) -> None:
+    """Raises `InvalidReply` for a memory that says nothing in the form that was asked for."""
+    if _CLAIM.search(raw_memory) is None:
+        shown = " ".join(raw_memory[:_SHOWN_CHARS].split())
+        raise InvalidReply(f"the answer has nothing of the form that was asked for: it begins `{shown}`")
+
+
+def _is_ours(line: str) -> bool:
+    if "<" in line and any(blank in _blanks() for blank in _BLANK.findall(line)):
+        return True
+    words = line.strip(_MARKS).split()
+    return " ".join(words[:_LEAST_WORDS]) in _beginnings() and " ".join(words) in _words()
+
+
+@cache
+def _blanks() -> frozenset[str]:
+    return frozenset(_BLANK.findall(system_prompt()))
+
+
+@cache
+def _words() -> str:
+    """All that every request says, on one line."""
+    asked = input_prompt(form="string", rollout_path="", rollout_cwd="", rollout_contents="")
+    return " ".join(f"{system_prompt()} {asked}".split())
+
+
+@cache
+def _beginnings() -> frozenset[str]:
+    words = _words().split()
+    return frozenset(" ".join(words[at : at + _LEAST_WORDS]) for at in range(len(words) - _LEAST_WORDS + 1))
