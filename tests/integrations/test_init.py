@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import stat
 import subprocess
 import sys
@@ -104,6 +105,18 @@ def test_uninit_restores_every_byte(home: Home) -> None:
     assert contents(home) == before
     assert not (home / ".stillroom/integrations.json").exists()
     assert run_command(["uninit"]) == 0
+
+
+def test_uninit_finds_all_of_it_after_the_home_was_deleted(home: Home) -> None:
+    before = contents(home)
+    assert run_command(["init"]) == 0
+    shutil.rmtree(home / ".stillroom")
+    assert run_command(["uninit"]) == 0
+    left = contents(home)
+    assert json.loads(left.pop(".codex/hooks.json")) == {}
+    assert b"stillroom" not in b"".join(left.values())
+    assert left.keys() == before.keys()
+    assert json.loads(left[".claude/settings.json"]) == json.loads(before[".claude/settings.json"])
 
 
 def test_a_damaged_backup_is_not_put_back(home: Home) -> None:

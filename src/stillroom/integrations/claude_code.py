@@ -39,6 +39,11 @@ def settings_without_us(text: str, *, rule: str | None) -> str:
     return _without_rule(text, rule) if rule else text
 
 
+def has_our_hooks(text: str) -> bool:
+    """Whether we are installed there."""
+    return bool(text.strip()) and take_hooks(text) != text
+
+
 def allows_reading(text: str, root: Path) -> bool:
     """Whether the memory folder may be read without a question."""
     return bool(text.strip()) and read_rule(root) in _allowed(text)

@@ -164,6 +164,9 @@ def _plan_claude_code(place: _Place) -> Plan:
 def _unplan_claude_code(place: _Place) -> Plan:
     original = read_original(place.home / "settings.json")
     ours = place.manifest.read_rule
+    with _refusing(original):
+        if place.manifest == Manifest() and claude_code.has_our_hooks(original.text):
+            ours = claude_code.read_rule(place.settings.root)  # what was noted went with Stillroom's home
     edit = _restored(original, place.manifest, lambda text: claude_code.settings_without_us(text, rule=ours))
     return Plan(claude_code.AGENT, (edit,))
 
