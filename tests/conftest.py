@@ -70,6 +70,7 @@ WHOLE = (
     "sandbox/test_jail_tools.py",
     "service",
     "test_imports.py",
+    "undoing/test_declaring.py",
     "undoing/test_forgetting.py",
     "undoing/test_redacting.py",
     "undoing/test_undo.py",

@@ -81,7 +81,10 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
     assert {name for name in done.stdout.split() if name.startswith("stillroom.")} == {
         "stillroom.recall",
         "stillroom.recall.projects",
-        *(f"stillroom.recall.projects.{name}" for name in ("objects", "remotes", "repository", "switched_off")),
+        *(
+            f"stillroom.recall.projects.{name}"
+            for name in ("declared", "objects", "remotes", "repository", "switched_off")
+        ),
         "stillroom.recall.telling",
         *(
             f"stillroom.recall.telling.{name}"

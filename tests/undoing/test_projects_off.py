@@ -12,6 +12,7 @@ import pytest
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, StageOne, StageTwo
 from stillroom.errors import WorkspaceError
+from stillroom.recall.projects.declared import Declared
 from stillroom.recall.projects.repository import identify
 from stillroom.recall.projects.switched_off import FILE, is_switched_off, load_switched_off
 from stillroom.recall.telling.instructions import Nothing, instructions
@@ -165,7 +166,7 @@ def test_a_damaged_list_tells_nobody_anything_and_lets_nothing_be_forgotten(
 ) -> None:
     add(store, "any", tmp_path)
     (settings.home / FILE).write_bytes(damage)
-    assert load_switched_off(str(settings.home)).covers("/", identify("/"))
+    assert load_switched_off(str(settings.home)).covers("/", identify("/"), Declared())
     with pytest.raises(WorkspaceError, match="can't be read"):
         obey_switches(settings, store)
     with pytest.raises(WorkspaceError, match="can't be read"):

@@ -51,6 +51,7 @@ COMMANDS: dict[str, str | Group] = {
     "pause": "stillroom.cli.switches:pause_command",
     "resume": "stillroom.cli.switches:resume_command",
     "memories": "stillroom.cli.switches:memories_command",
+    "projects": "stillroom.cli.projects:projects_command",
     "ingest": "stillroom.cli.ingest:ingest_command",
     "export": "stillroom.cli.export:export_command",
     "budget": Group(

@@ -10,13 +10,13 @@ import msgspec
 
 from stillroom.config import Settings
 from stillroom.errors import InvalidRequest
+from stillroom.recall.projects.declared import is_of
 from stillroom.recall.projects.remotes import repository_name
-from stillroom.recall.projects.repository import Repository, identify, same_project
-from stillroom.recall.projects.switched_off import SwitchedOff
+from stillroom.recall.projects.repository import Repository, identify
 from stillroom.store import Store
 from stillroom.store.forgetting import KeptOutput
 from stillroom.thread import Thread, meant_by
-from stillroom.undoing.projects import place_of
+from stillroom.undoing.projects import declared_projects, place_of
 from stillroom.undoing.purging import SUMMARY_HEAD
 from stillroom.undoing.traces import Traces, phrases_of, shared_phrases
 from stillroom.workspace.artifacts import (
@@ -47,14 +47,15 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int | None = None
 
 
-def choose(store: Store, choice: Choice) -> list[Thread]:
-    """The threads that are meant, with their sub-agents; newest first. Raises `InvalidRequest`."""
+def choose(settings: Settings, store: Store, choice: Choice) -> list[Thread]:
+    """The threads that are meant, with their sub-agents; newest first. Raises `InvalidRequest`, and `WorkspaceError`
+    where it can't be known what a person said of projects."""
     if choice.match is not None and len(choice.match.strip()) < _LEAST_WORDS_CHARS:
         raise InvalidRequest(f"`{choice.match}` is too short: it would be found everywhere")
     known = store.threads.newest(limit=sys.maxsize)
     chosen = set(_named(choice.threads, known))
     if choice.repository is not None:
-        chosen |= _of_repository(store, choice.repository, known)
+        chosen |= _of_repository(settings, store, choice.repository, known)
     if choice.since_ms is not None:
         chosen |= {thread.thread_id for thread in known if thread.updated_at_ms >= choice.since_ms}
     if choice.match is not None:
@@ -117,17 +118,19 @@ def _named(names: Collection[str], known: Iterable[Thread]) -> Iterator[str]:
         yield found[0]
 
 
-def _of_repository(store: Store, name: str, known: Iterable[Thread]) -> set[str]:
+def _of_repository(settings: Settings, store: Store, name: str, known: Iterable[Thread]) -> set[str]:
     """Sessions of a project, by a folder of it or by the name of its repository."""
-    places = [place_of(folder) for folder in store.folders.newest(limit=sys.maxsize)]
+    declared = declared_projects(settings)
+    places = [place_of(folder, declared) for folder in store.folders.newest(limit=sys.maxsize)]
     path = Path(name).expanduser()
     if "/" in name or name in (".", "..") or path.is_dir():
         folder = str(path.absolute())
-        off = SwitchedOff([identify(folder)])
-        cwds = {cwd for cwd, project in places if off.covers(cwd, project) or cwd.rstrip("/") == folder}
+        meant = declared.project_of(folder, identify(folder))
+        cwds = {cwd for cwd, place in places if is_of(place, [meant]) or cwd.rstrip("/") == folder}
+        cwds |= {cwd for cwd, place in places if declared.same(meant, [place])}
     else:
-        meant = [project for _, project in places if name in _names(project)]
-        cwds = {cwd for cwd, project in places if any(same_project(project, each) for each in meant)}
+        named = [project for _, project in places if name in _names(project)]
+        cwds = {cwd for cwd, project in places if declared.same(project, named)}
     if not cwds:
         raise InvalidRequest(f"no session of `{name}` is known", hint="name a folder, or a repository")
     return {thread.thread_id for thread in known if thread.cwd in cwds}

@@ -65,7 +65,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan_forgetting(settings: Settings, store: Store, choice: Choice, *, now: int) -> Plan:
     """Work out what goes. Changes nothing. Raises `InvalidRequest` for a session or project that is not known."""
-    threads = choose(store, choice)
+    threads = choose(settings, store, choice)
     history = History(settings.history, limits=settings.stage_two)
     readable = history if settings.history.exists() and history.repository.loads() else None
     traces = traces_of(settings, store, readable, threads, choice)

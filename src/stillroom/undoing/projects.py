@@ -10,6 +10,8 @@ import msgspec
 from stillroom.clock import SystemClock
 from stillroom.config import Settings
 from stillroom.errors import StoreError, WorkspaceError, way_out
+from stillroom.recall.projects.declared import FILE as PROJECTS
+from stillroom.recall.projects.declared import Declared, load_declared
 from stillroom.recall.projects.repository import Repository, identify
 from stillroom.recall.projects.switched_off import FILE, SwitchedOff, load_switched_off, save_switched_off
 from stillroom.recall.telling.folders import ask_first_commit
@@ -45,13 +47,14 @@ def switch_project(settings: Settings, cwd: Path, *, on: bool) -> Switch:
     Raises `WorkspaceError` when the list of switched off projects can't be read or written.
     """
     home, folder = str(settings.home), str(cwd.absolute())
-    off, project = _loaded(settings), identify(folder)
-    known = off.which(folder, project)
+    off, declared = _loaded(settings), declared_projects(settings)
+    project = declared.project_of(folder, identify(folder))
+    known = off.which(folder, project, declared)
     changed = (known is not None) == on
     if changed and known is not None:
         off.projects.remove(known)
     elif changed:
-        off.projects.append(_with_first_commit(project, settings))
+        off.projects.append(with_first_commit(project, settings))
     if changed:
         try:
             save_switched_off(home, off)
@@ -67,7 +70,9 @@ def switch_project(settings: Settings, cwd: Path, *, on: bool) -> Switch:
         if settings.database.is_file():
             with Store.open(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
                 obey_switches(settings, store)
-                cwds = [each.cwd for each in _folders(store) if SwitchedOff([known or project]).covers(*place_of(each))]
+                meant = SwitchedOff([known or project])
+                places = (place_of(each, declared) for each in folders_of_threads(store))
+                cwds = [cwd for cwd, place in places if meant.covers(cwd, place, declared)]
                 threads, remembered = store.folders.count(cwds)
     except StoreError as error:
         unsure = str(error)
@@ -88,7 +93,9 @@ def obey_switches(settings: Settings, store: Store) -> int:
     off = _loaded(settings)
     if not off and not store.folders.has_switched_off():
         return 0
-    return store.folders.switch_off([folder.cwd for folder in _folders(store) if off.covers(*place_of(folder))])
+    declared = declared_projects(settings)
+    places = (place_of(folder, declared) for folder in folders_of_threads(store))
+    return store.folders.switch_off([cwd for cwd, place in places if off.covers(cwd, place, declared)])
 
 
 def _loaded(settings: Settings) -> SwitchedOff:
@@ -101,15 +108,27 @@ def _loaded(settings: Settings) -> SwitchedOff:
     return off
 
 
-def _folders(store: Store) -> list[Folder]:
+def folders_of_threads(store: Store) -> list[Folder]:
+    """Every folder that is one, the newest first."""
     return [folder for folder in store.folders.newest(limit=sys.maxsize) if Path(folder.cwd).is_absolute()]
 
 
-def place_of(folder: Folder) -> tuple[str, Repository]:
+def declared_projects(settings: Settings) -> Declared:
+    """What a person said of projects. Raises `WorkspaceError` when that can't be read."""
+    declared = load_declared(str(settings.home))
+    if declared.unreadable:
+        raise WorkspaceError(
+            f"`{settings.home / PROJECTS}` can't be read, so nobody knows which folders are one project",
+            hint="mend it; or delete it, and say `stillroom projects --join` or `--apart` again",
+        )
+    return declared
+
+
+def place_of(folder: Folder, declared: Declared) -> tuple[str, Repository]:
     """The folder, and the project that it was when it was last there, or is now."""
     known = folder.checkout
     if known is None or not known.folder:
-        return folder.cwd, identify(folder.cwd)
+        return folder.cwd, declared.project_of(folder.cwd, identify(folder.cwd))
     project = Repository(
         place=known.place,
         folder=known.folder,
@@ -117,10 +136,10 @@ def place_of(folder: Folder) -> tuple[str, Repository]:
         remote=known.remote,
         first_commit=known.first_commit,
     )
-    return folder.cwd, project
+    return folder.cwd, declared.project_of(folder.cwd, project)
 
 
-def _with_first_commit(project: Repository, settings: Settings) -> Repository:
+def with_first_commit(project: Repository, settings: Settings) -> Repository:
     """By it clones are known."""
     if not project.is_git:
         return project
@@ -130,4 +149,5 @@ def _with_first_commit(project: Repository, settings: Settings) -> Repository:
         folder=project.folder,
         remote=project.remote,
         first_commit=ask_first_commit(project.place, timeout_seconds=seconds),
+        part=project.part,
     )

@@ -10,6 +10,8 @@ from stillroom.errors import ConfigError, StillroomError
 from stillroom.insight.doctor.finding import Found, found, ok
 from stillroom.models import check_model, is_watched
 from stillroom.pausing import paused_since
+from stillroom.recall.projects.declared import FILE as PROJECTS
+from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.switched_off import FILE, load_switched_off
 from stillroom.wording import many
 
@@ -53,6 +55,11 @@ def check_switches(settings: Settings) -> Iterator[Found]:
         what = "the list of projects that are switched off can't be read: no session is told anything, and no pass runs"
         remedy = f"mend it; or rm '{path}', and say `stillroom memories --off` again where you want it"
         yield found("switches", "error", what, where=path, remedy=remedy)
+    if load_declared(str(settings.home)).unreadable:
+        what = "what was said of projects can't be read: no session is told anything"
+        projects = str(settings.home / PROJECTS)
+        remedy = f"mend it; or rm '{projects}', and say `stillroom projects --join` or `--apart` again"
+        yield found("switches", "error", what, where=projects, remedy=remedy)
     if not settings.memories.enabled:
         yield found("switches", "note", "memories are switched off", remedy="memories.enabled = true")
     if since := paused_since(str(settings.home)):

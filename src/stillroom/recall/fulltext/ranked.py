@@ -23,7 +23,8 @@ from stillroom.recall.fulltext.excerpt import excerpt
 from stillroom.recall.fulltext.index import Row, SearchIndex, find, folders, refresh
 from stillroom.recall.fulltext.passages import file_stamps, origins, thread_of
 from stillroom.recall.fulltext.words import match_expression, query_words
-from stillroom.recall.projects.repository import find_same, identify
+from stillroom.recall.projects.declared import load_declared
+from stillroom.recall.projects.repository import identify
 from stillroom.recall.telling.folders import known_folders
 from stillroom.store import Store
 from stillroom.workspace.artifacts import SUMMARIES
@@ -140,19 +141,19 @@ class RankedSearch:
 
     def _of_project(self, folders: Sequence[str], cwd: Path) -> list[str]:
         """The folders that are checkouts of the project of `cwd`, or lie below it."""
-        here, session = str(cwd.resolve()), identify(cwd)
-        known = (
-            {}
-            if self._store is None
-            else {
-                folder.cwd: folder.repository for folder in known_folders(self._store, limits=self._settings.recalling)
-            }
-        )
-        projects = [known.get(folder) or identify(folder) for folder in folders]
-        same = find_same(session, projects)
-        return [
-            folder for number, folder in enumerate(folders) if number in same or f"{folder}/".startswith(f"{here}/")
-        ]
+        declared = load_declared(str(self._settings.home))
+        here, session = str(cwd.resolve()), declared.project_of(str(cwd), identify(cwd))
+        known = {}
+        if self._store is not None:
+            known = {folder.cwd: folder.repository for folder in known_folders(self._settings, self._store)}
+        projects = [known.get(folder) or declared.project_of(folder, identify(folder)) for folder in folders]
+        same = declared.same(session, projects)
+        below = {
+            number
+            for number, folder in enumerate(folders)
+            if f"{folder}/".startswith(f"{here}/") and projects[number].part in ("", session.part)
+        }
+        return [folder for number, folder in enumerate(folders) if number in same | below]
 
 
 def _hit(row: Row, words: Sequence[str], summaries: Collection[str]) -> Hit:

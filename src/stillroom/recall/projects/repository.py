@@ -24,7 +24,7 @@ _POINTER_BYTES = 8192
 class Repository:
     """What tells one project from another. Two that differ in everything may still be the same: see `same_project`."""
 
-    __slots__ = ("first_commit", "folder", "is_git", "place", "remote")
+    __slots__ = ("first_commit", "folder", "is_git", "part", "place", "remote")
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Repository:
         is_git: bool = True,
         remote: str | None = None,
         first_commit: str | None = None,
+        part: str = "",
     ) -> None:
         #: Git's common directory, which all worktrees share; without git the folder. "" if the folder was never seen.
         self.place = place
@@ -44,9 +45,19 @@ class Repository:
         self.remote = remote
         #: Object id of the oldest root commit; None while no pass has asked git.
         self.first_commit = first_commit
+        #: The folder in it that a person set apart, where the project is that; else "".
+        self.part = part
+
+    def apart(self, part: str) -> Repository:
+        """This part of it; of "" the whole."""
+        return from_entry([*self.entry()[:-1], part])
+
+    def entry(self) -> list[object]:
+        """As JSON holds it."""
+        return [self.place, self.folder, self.is_git, self.remote, self.first_commit, self.part]
 
     def _values(self) -> tuple[object, ...]:
-        return (self.place, self.folder, self.is_git, self.remote, self.first_commit)
+        return tuple(self.entry())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Repository) and self._values() == other._values()
@@ -56,6 +67,22 @@ class Repository:
 
     def __repr__(self) -> str:
         return f"Repository{self._values()}"
+
+
+def from_entry(entry: list[object]) -> Repository:
+    """The opposite of `Repository.entry`, of older releases too. Raises `TypeError` or `ValueError`."""
+    place, folder, is_git, remote, first_commit, *rest = entry
+    part = rest[0] if rest else ""
+    if not isinstance(place, str) or not isinstance(folder, str) or not isinstance(part, str):
+        raise TypeError("a project has a folder")
+    return Repository(
+        place=place,
+        folder=folder,
+        is_git=is_git is True,
+        remote=remote if isinstance(remote, str) else None,
+        first_commit=first_commit if isinstance(first_commit, str) else None,
+        part=part,
+    )
 
 
 def identify(cwd: str | os.PathLike[str]) -> Repository:
@@ -78,6 +105,8 @@ def same_project(one: Repository, other: Repository) -> bool:
     An equal first commit does it, unless both have a remote and these have different names: a fork keeps its name, a
     product that began as a copy of a template has another one.
     """
+    if one.part != other.part:
+        return False
     if (one.place and one.place == other.place) or (one.folder and one.folder == other.folder):
         return True
     if not (one.is_git and other.is_git):
@@ -103,13 +132,15 @@ def find_same(session: Repository, known: Sequence[Repository]) -> set[int]:
             is_git=session.is_git,
             remote=session.remote,
             first_commit=here[0].first_commit,
+            part=session.part,
         )
     found = {number for number, repository in enumerate(known) if same_project(session, repository)}
     if session.is_git and session.first_commit is None:
         held: dict[str, bool] = {}
         for number, repository in enumerate(known):
             commit = repository.first_commit
-            if commit and number not in found and not _named_apart(session, repository):
+            apart = repository.part != session.part or _named_apart(session, repository)
+            if commit and number not in found and not apart:
                 if commit not in held:
                     held[commit] = holds_commit(session.place, commit)
                 if held[commit]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from stillroom.recall.projects.repository import Repository, find_same, identify
+from stillroom.recall.projects.declared import Declared, load_declared
+from stillroom.recall.projects.repository import Repository, from_entry, identify
 from stillroom.recall.telling.quick_json import loads
 
 TYPE_CHECKING = False
@@ -32,16 +33,17 @@ class SwitchedOff:
     def __bool__(self) -> bool:
         return bool(self.projects) or self.unreadable
 
-    def covers(self, cwd: str, project: Repository) -> bool:
+    def covers(self, cwd: str, project: Repository, declared: Declared) -> bool:
         """Whether a folder, which is of this project, is switched off."""
-        return self.unreadable or self.which(cwd, project) is not None
+        return self.unreadable or self.which(cwd, project, declared) is not None
 
-    def which(self, cwd: str, project: Repository) -> Repository | None:
-        """The switched off project that a folder is of, or is in."""
+    def which(self, cwd: str, project: Repository, declared: Declared) -> Repository | None:
+        """The switched off project that a folder is of, or is in: the part that it is of, or the whole."""
         if not self.projects:
             return None
-        if same := find_same(project, self.projects):
-            return self.projects[min(same)]
+        for each in dict.fromkeys((project, project.apart(""))):
+            if same := declared.same(each, self.projects):
+                return self.projects[min(same)]
         inside = {os.path.realpath(cwd), cwd.rstrip("/"), project.folder}
         for off in self.projects:
             if not off.is_git and any(path == off.folder or path.startswith(f"{off.folder}/") for path in inside):
@@ -76,27 +78,24 @@ def save_switched_off(home: str, off: SwitchedOff) -> None:
             os.unlink(path)
         return
     os.makedirs(home, mode=0o700, exist_ok=True)
-    projects = [[p.place, p.folder, p.is_git, p.remote, p.first_commit] for p in off.projects]
+    projects = [project.entry() for project in off.projects]
     write_private(Path(path), json.dumps({"format": _FORMAT, "projects": projects}, indent=1).encode("ascii"))
 
 
 def is_switched_off(home: str, cwd: str) -> bool:
     """Whether the memory of the project that `cwd` is in is switched off."""
     off = load_switched_off(home)
-    return bool(off) and off.covers(cwd, identify(cwd))
+    if not off:
+        return False
+    declared = load_declared(home)
+    return declared.unreadable or off.covers(cwd, declared.project_of(cwd, identify(cwd)), declared)
 
 
 def _project(entry: list[object]) -> Repository:
-    place, folder, is_git, remote, first_commit = entry
-    if not isinstance(place, str) or not isinstance(folder, str) or not folder:
+    project = from_entry(entry)
+    if not project.folder:
         raise TypeError("a project has a folder")
-    return Repository(
-        place=place,
-        folder=folder,
-        is_git=is_git is True,
-        remote=remote if isinstance(remote, str) else None,
-        first_commit=first_commit if isinstance(first_commit, str) else None,
-    )
+    return project
 
 
 __all__ = ["FILE", "SwitchedOff", "is_switched_off", "load_switched_off", "save_switched_off"]

@@ -11,6 +11,7 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import Recalling, Settings
+from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.objects import holds_commit
 from stillroom.recall.projects.questions import ask_git
 from stillroom.recall.projects.remotes import normalise_remote
@@ -37,11 +38,16 @@ def learn_folders(settings: Settings, store: Store, clock: Clock) -> int:
     return len(folders)
 
 
-def known_folders(store: Store, *, limits: Recalling) -> list[KnownFolder]:
+def known_folders(settings: Settings, store: Store) -> list[KnownFolder]:
     """Every folder, and its project. One with memories that no pass has looked at is looked at now."""
+    declared = load_declared(str(settings.home))
     return [
-        KnownFolder(folder.cwd, _repository(folder.checkout or _seen(folder)), has_memory=folder.has_output)
-        for folder in store.folders.newest(limit=limits.max_folders)
+        KnownFolder(
+            folder.cwd,
+            declared.project_of(folder.cwd, _repository(folder.checkout or _seen(folder))),
+            has_memory=folder.has_output,
+        )
+        for folder in store.folders.newest(limit=settings.recalling.max_folders)
         if os.path.isabs(folder.cwd) and (folder.checkout or folder.has_output)
     ]
 

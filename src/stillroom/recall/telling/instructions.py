@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 
+from stillroom.recall.projects.declared import FILE as PROJECTS
+from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.remotes import repository_name
-from stillroom.recall.projects.repository import Repository, find_same, identify
+from stillroom.recall.projects.repository import identify
 from stillroom.recall.projects.switched_off import load_switched_off
 from stillroom.recall.telling.missing import mark_missing
 from stillroom.recall.telling.packing import pack
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stillroom.config import Settings
+    from stillroom.recall.projects.declared import Declared
+    from stillroom.recall.projects.repository import Repository
     from stillroom.recall.telling.packing import LeftOut, Tier
 
 TAG = "stillroom-memory"
@@ -98,6 +102,8 @@ def fast_instructions(
         return Stale("`config.toml` was changed")
     if root is not None and os.path.abspath(root) != prepared.root:
         return Stale("the prepared copy is of another memory folder")
+    if prepared.projects != stamp_of(f"{home}/{PROJECTS}"):
+        return Stale("what was said of projects was changed")
     if prepared.is_off:
         return compose(prepared, home=home, cwd=cwd, max_chars=max_chars)
     if os.path.islink(prepared.root):
@@ -140,12 +146,15 @@ def compose(prepared: Prepared, *, home: str, cwd: str, max_chars: int | None = 
     """The instructions for a session in `cwd`."""
     if prepared.nothing is not None:
         return Nothing(prepared.nothing, is_fault=prepared.stamp is not None)
-    session = identify(cwd)
-    if (off := load_switched_off(home)) and off.covers(cwd, session):
+    declared = load_declared(home)
+    if declared.unreadable:
+        return Nothing(f"`{PROJECTS}` can't be read, so nobody knows whose a line is", is_fault=True)
+    session = declared.project_of(cwd, identify(cwd))
+    if (off := load_switched_off(home)) and off.covers(cwd, session, declared):
         if off.unreadable:
             return Nothing("nobody knows which projects are switched off (`stillroom doctor` says why)")
         return Nothing("the memory of this project is switched off (`stillroom memories --on` switches it on)")
-    tier_of, version = _tiers(prepared, session), _version(home)
+    tier_of, version = _tiers(prepared, session, declared), _version(home)
     mark_missing(prepared.lines, tier_of, session.folder)
     with open(os.path.join(os.path.dirname(__file__), "read_path.md"), encoding="utf-8") as file:
         before, _, after = file.read().strip().partition("{{ summary }}")
@@ -177,9 +186,9 @@ def _chars(text: str) -> int:
     return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
 
 
-def _tiers(prepared: Prepared, session: Repository) -> Callable[[int], Tier]:
+def _tiers(prepared: Prepared, session: Repository, declared: Declared) -> Callable[[int], Tier]:
     """Whose a scope is, seen from the session."""
-    mine = find_same(session, prepared.folders)
+    mine = declared.same(session, prepared.folders)
     names = {_last(session.folder), repository_name(session.remote), session.remote or ""} - {""}
 
     def tier(number: int) -> Tier:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from stillroom import __version__
-from stillroom.recall.projects.repository import Repository
+from stillroom.recall.projects.repository import from_entry
 from stillroom.recall.telling.packing import Line
 from stillroom.recall.telling.quick_json import loads
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from stillroom.recall.projects.repository import Repository
+
 FILE = "recall.json"
 SUMMARY = "memory_summary.md"
-_FORMAT = 4
+_FORMAT = 5
 #: The first row of a summary, and what a consolidation writes where there is nothing to say.
 VERSION = "v1"
 PLACEHOLDERS = frozenset({"- none yet", "- none known yet", "Nothing is known of the user yet."})
@@ -43,6 +45,7 @@ class Prepared:
         "made_by",
         "nothing",
         "others_too",
+        "projects",
         "root",
         "scopes",
         "stamp",
@@ -55,6 +58,7 @@ class Prepared:
         root: str,
         stamp: Stamp,
         config: Stamp,
+        projects: Stamp = None,
         choices: dict[str, object] | None = None,
         nothing: str | None = None,
         is_off: bool = False,
@@ -67,9 +71,10 @@ class Prepared:
         is_partial: bool = False,
     ) -> None:
         self.root = root
-        #: Of the summary, and of `config.toml`, when they were read.
+        #: Of the summary, of `config.toml`, and of what was said of projects, when they were read.
         self.stamp = stamp
         self.config = config
+        self.projects = projects
         #: What `config.toml` said of the settings that it rests on; None: it could not be read.
         self.choices = choices
         #: Why a session is told nothing.
@@ -134,13 +139,21 @@ def decode(data: Mapping[str, Any]) -> Prepared | None:
         Line(text, kind=kind, up=up, scope=scope, note=note, paths=paths)
         for kind, up, scope, text, note, paths in data["lines"]
     ]
-    folders = [
-        Repository(place=place, folder=folder, is_git=is_git, remote=remote, first_commit=commit)
-        for place, folder, is_git, remote, commit in data["folders"]
-    ]
+    folders = [from_entry(entry) for entry in data["folders"]]
     others = {
         key: data[key]
-        for key in ("root", "stamp", "config", "choices", "nothing", "is_off", "tokens", "others_too", "scopes")
+        for key in (
+            "root",
+            "stamp",
+            "config",
+            "projects",
+            "choices",
+            "nothing",
+            "is_off",
+            "tokens",
+            "others_too",
+            "scopes",
+        )
     }
     return Prepared(**others, lines=lines, folders=folders)
 
@@ -153,13 +166,14 @@ def encode(prepared: Prepared) -> dict[str, object]:
         "root": prepared.root,
         "stamp": prepared.stamp,
         "config": prepared.config,
+        "projects": prepared.projects,
         "choices": prepared.choices,
         "nothing": prepared.nothing,
         "is_off": prepared.is_off,
         "tokens": prepared.tokens,
         "others_too": prepared.others_too,
         "scopes": prepared.scopes,
-        "folders": [[r.place, r.folder, r.is_git, r.remote, r.first_commit] for r in prepared.folders],
+        "folders": [project.entry() for project in prepared.folders],
         "lines": [[line.kind, line.up, line.scope, line.text, line.note, list(line.paths)] for line in prepared.lines],
     }
 

@@ -13,6 +13,7 @@ from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError, StoreError, WorkspaceError
 from stillroom.recall.freshness.refreshing import refresh
 from stillroom.recall.freshness.stored import load_freshness
+from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.recall.telling import prepared
 from stillroom.recall.telling.folders import known_folders, learn_folders
 from stillroom.recall.telling.gone import mark_gone
@@ -41,7 +42,7 @@ class RecallReport(msgspec.Struct, frozen=True, kw_only=True):
 def prepare_recall(settings: Settings, store: Store, clock: Clock) -> RecallReport:
     """Learn the projects of all threads and write the prepared copy. Raises `StoreError` or `OSError`."""
     known = learn_folders(settings, store, clock)
-    folders = known_folders(store, limits=settings.recalling)
+    folders = known_folders(settings, store)
     ready = _unmarked(settings, folders)
     freshness = refresh(settings, store, clock, ready, folders)
     mark_gone(ready.lines, ready.scopes, ready.folders, freshness)
@@ -59,7 +60,7 @@ def make_ready(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
 
 def _unmarked(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
     """The same without notes on what is gone."""
-    config = stamp_of(str(settings.home / "config.toml"))
+    config, projects = stamp_of(str(settings.home / "config.toml")), stamp_of(str(settings.home / PROJECTS))
     root = str(settings.root)
     for switch in ("enabled", "use_memories"):
         if not getattr(settings.memories, switch):
@@ -77,6 +78,7 @@ def _unmarked(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
         config=config,
         choices=choices(str(settings.home / "config.toml")),
         stamp=stamp,
+        projects=projects,
         nothing=None if any(line.kind != "heading" for line in lines) else f"`{SUMMARY}` is empty",
         tokens=settings.memories.summary_token_limit,
         others_too=settings.memories.scope == "all",
@@ -92,7 +94,7 @@ def folders_if_any(settings: Settings) -> list[KnownFolder]:
         return []
     try:
         with Store.look(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
-            return known_folders(store, limits=settings.recalling)
+            return known_folders(settings, store)
     except StoreError:
         return []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from stat import S_ISREG
 
+from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.recall.telling.packing import HEADING, MORE, Line, is_bullet
 from stillroom.recall.telling.prepared import PLACEHOLDERS, SUMMARY, VERSION, Prepared, choices, stamp_of
 from stillroom.system import READ_ITSELF
@@ -24,6 +25,8 @@ def standing(prepared: Prepared, home: str) -> Prepared | None:
     config = f"{home}/config.toml"
     if prepared.config != stamp_of(config) and (prepared.choices is None or prepared.choices != choices(config)):
         return None
+    if prepared.projects != stamp_of(f"{home}/{PROJECTS}"):
+        return None
     if prepared.stamp == stamp_of(f"{prepared.root}/{SUMMARY}"):
         return prepared
     rows = _rows_now(prepared)
@@ -34,6 +37,7 @@ def standing(prepared: Prepared, home: str) -> Prepared | None:
         root=prepared.root,
         stamp=prepared.stamp,
         config=prepared.config,
+        projects=prepared.projects,
         choices=prepared.choices,
         tokens=prepared.tokens,
         others_too=prepared.others_too,
