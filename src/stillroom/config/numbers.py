@@ -125,6 +125,8 @@ class StageTwo(msgspec.Struct, frozen=True, kw_only=True):
     max_corrections: int = 3
     #: The conversation as sent, in bytes (about 150,000 tokens); older tool answers are taken out beyond it.
     max_conversation_bytes: int = 600_000
+    #: A smaller window is refused: the instructions and tools alone take about 4,500 tokens.
+    least_context_window: int = 8192
     #: Every tool's answer is cut here and says so (bytes).
     max_tool_output_bytes: int = 32 * 1024
     #: `memory_summary.md` at most, in tokens: what a session is later given is 2,500.

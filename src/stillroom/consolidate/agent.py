@@ -17,6 +17,7 @@ import msgspec
 from stillroom import telemetry
 from stillroom.config import Effort, StageTwo
 from stillroom.consolidate.prompt import AgentPrompt
+from stillroom.consolidate.room import within
 from stillroom.errors import JailError
 from stillroom.sandbox import Jail, JailLimits, Level
 from stillroom.spending import Usage
@@ -75,6 +76,7 @@ async def run_agent(
     limits: StageTwo,
     concurrency: int = 1,
     context_window: int | None = None,
+    reply_tokens: int | None = None,
     check: Callable[[Path], Sequence[str]] | None = None,
 ) -> AgentReport:
     """Let the agent work on `folder` until it is done, stopped by a limit, or broken. None of these is an exception.
@@ -82,6 +84,7 @@ async def run_agent(
     Args:
         concurrency: Tool calls taken up at once. The worker answers them in turn all the same.
         context_window: Tokens; old tool answers are dropped from the conversation in time.
+        reply_tokens: One answer at most; None: as the provider likes.
         check: What is wrong with the folder when the agent says that it is done. It is told, and goes on, a few times.
 
     Cancelling it ends everything in the jail before the cancellation goes on.
@@ -89,6 +92,7 @@ async def run_agent(
     from stillroom.consolidate.conversation import Conversation  # imports Pydantic AI, which takes a second
 
     started = time.perf_counter()
+    limits = within(limits, context_window, prompt, reply_tokens=reply_tokens)
     conversation: Conversation | None = None
     outcome: AgentOutcome
     try:
@@ -96,7 +100,7 @@ async def run_agent(
             async with await jail.start(folder, limits=JailLimits.of(limits)) as worker:
                 telemetry.count("memory.phase2", status="agent_spawned")
                 conversation = Conversation(model, worker, folder, limits=limits, concurrency=concurrency, check=check)
-                outcome = await conversation.run(prompt, effort=effort, context_window=context_window)
+                outcome = await conversation.run(prompt, effort=effort, reply_tokens=reply_tokens)
     except TimeoutError:
         outcome = AgentStopped(kind="time", reason=f"not done after {limits.max_run_seconds:,} s")
     except JailError as error:

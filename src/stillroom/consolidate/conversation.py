@@ -24,9 +24,6 @@ from stillroom.sandbox import ToolResult, Worker
 from stillroom.spending import Usage
 
 _MAX_SAID_CHARS = 2000
-_BYTES_PER_TOKEN = 4
-#: The rest of a window is for the instructions, the answers and the provider's own counting.
-_WINDOW_SHARE = 0.5
 
 
 class _Stop(Exception):
@@ -76,22 +73,22 @@ class Conversation:
             reasoning_tokens=self._spent.details.get("reasoning_tokens", 0),
         )
 
-    async def run(self, prompt: AgentPrompt, *, effort: Effort, context_window: int | None) -> AgentOutcome:
+    async def run(self, prompt: AgentPrompt, *, effort: Effort, reply_tokens: int | None) -> AgentOutcome:
         """Talk until the agent is done and `check` finds nothing, or a limit is met. Raises `JailError`."""
         limits = self._limits
-        room = limits.max_conversation_bytes
-        if context_window is not None:
-            room = min(room, int(context_window * _BYTES_PER_TOKEN * _WINDOW_SHARE))
+        settings = ModelSettings(thinking=effort)
+        if reply_tokens is not None:
+            settings["max_tokens"] = reply_tokens
 
         def within_room(messages: list[ModelMessage]) -> list[ModelMessage]:
-            return keep_within(messages, max_bytes=room)
+            return keep_within(messages, max_bytes=limits.max_conversation_bytes)
 
         agent = Agent(
             self._model,
             instructions=prompt.instructions,
             tools=[self._tool(name) for name in self._worker.tools],
             retries={"tools": limits.max_invalid_calls, "output": limits.max_invalid_calls},
-            model_settings=ModelSettings(thinking=effort),
+            model_settings=settings,
             capabilities=[ProcessHistory(within_room)],
         )
         try:

@@ -58,8 +58,10 @@ def open_consolidator(
     """The consolidator that the settings name. Raises `ConfigError` or `JailUnavailable`; starts nothing yet."""
     if settings.memories.consolidation_model == OFFLINE:
         return RulesConsolidator(settings, clock)
+    from stillroom.consolidate.room import check_window
     from stillroom.sandbox import choose
 
+    check_window(settings)
     return AgentConsolidator(settings, store, clock, jail=choose(settings.memories.jail), allowance=allowance)
 
 
@@ -97,7 +99,7 @@ class AgentConsolidator:
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
         from stillroom.consolidate.agent import AgentCompleted, run_agent
         from stillroom.consolidate.prompt import prompt_version, render_prompt
-        from stillroom.models.prices import context_window_of
+        from stillroom.models.prices import context_window_of, reply_tokens_of
 
         self.prompt = prompt_version()
         memories = self._settings.memories
@@ -126,6 +128,7 @@ class AgentConsolidator:
                     limits=self._settings.stage_two,
                     concurrency=memories.consolidation_concurrency,
                     context_window=await asyncio.to_thread(context_window_of, self.engine, self._settings),
+                    reply_tokens=reply_tokens_of(self.engine, self._settings),
                     check=check,
                 )
         finally:

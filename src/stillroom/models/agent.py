@@ -76,11 +76,12 @@ class RecordingModel(WrapperModel):
                         messages, self._unstored(model_settings), model_request_parameters
                     )
             except TimeoutError:
-                return Failed(error=ModelUnavailable(f"no complete reply within {limit:g} s"), retryable=True)
-            except MALFORMED as error:
-                return malformed(error)
-            except exceptions.AgentRunError as error:
-                return failure_of(error, now=self._recorder.clock.now())
+                error = ModelUnavailable(f"no complete reply within {limit:g} s")
+                return Failed(error=error, retryable=self._opened.again_after_timeout)
+            except MALFORMED as stumbled:
+                return malformed(stumbled)
+            except exceptions.AgentRunError as failed:
+                return failure_of(failed, now=self._recorder.clock.now())
             if too_long := overlong(response, self._stage):
                 return too_long
             responses.append(response)

@@ -61,6 +61,15 @@ def context_window_of(name: str, settings: Settings, *, environ: Mapping[str, st
     return _window(resolved.provider, name.partition(":")[2])
 
 
+def reply_tokens_of(name: str, settings: Settings, *, environ: Mapping[str, str] = os.environ) -> int | None:
+    """The longest answer to ask for at a server of the user's, which may have no limit of its own; None: another's."""
+    resolved = resolve(name, settings, environ)
+    if not isinstance(resolved, Endpoint) or resolved.official:
+        return None
+    stage, window = settings.stage_one, resolved.context_window
+    return min(stage.max_reply_tokens, window * stage.reply_window_percent // 100) if window else stage.max_reply_tokens
+
+
 def _list_price(provider: str, model: str, usage: Usage) -> float | None:
     import genai_prices
 

@@ -60,6 +60,8 @@ class Opened:
     #: What an answer cost, in US dollars; None: not known.
     cost: Callable[[ModelResponse], float | None]
     close: Callable[[], Awaitable[None]] = _nothing_to_close
+    #: Whether a request that ran out of time is sent again. A server on this machine would take as long again.
+    again_after_timeout: bool = True
 
 
 def open_pydantic(
@@ -140,6 +142,7 @@ def _missing_extra(name: PydanticName) -> ConfigError:
 
 def _open_endpoint(endpoint: Endpoint, stage: StageOne, *, rate_limits: RateLimitSink, clock: Clock) -> Opened:
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
 
     client = httpx2.AsyncClient(
@@ -153,12 +156,14 @@ def _open_endpoint(endpoint: Endpoint, stage: StageOne, *, rate_limits: RateLimi
         case "openai-responses":
             model = OpenAIResponsesModel(endpoint.model, provider=provider)
         case "openai-chat":
-            model = OpenAIChatModel(endpoint.model, provider=provider)
+            # OpenAI took the old name of the limit away; the servers that copied the protocol know it best.
+            named = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=endpoint.official)
+            model = OpenAIChatModel(endpoint.model, provider=provider, profile=named)
         case _:
             assert_never(endpoint.kind)
     # A server on this machine costs nothing; a proxy has prices of its own.
     cost = cost_of if endpoint.official else lambda response: 0.0 if endpoint.loopback else None
-    return Opened(model, cost=cost, close=client.aclose)
+    return Opened(model, cost=cost, close=client.aclose, again_after_timeout=not endpoint.loopback)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -262,7 +267,8 @@ class PydanticModel:
                 )
         except TimeoutError:
             limit = self._stage.request_timeout_seconds
-            return Failed(error=ModelUnavailable(f"no complete reply within {limit:g} s"), retryable=True)
+            error = ModelUnavailable(f"no complete reply within {limit:g} s")
+            return Failed(error=error, retryable=self._opened.again_after_timeout)
         except exceptions.AgentRunError as error:
             return failure_of(error, now=self._recorder.clock.now())
         except exceptions.UserError as error:
