@@ -94,7 +94,10 @@ def marked(text: str, judge: Judge) -> str:
     """
     done: list[str] = []
     for unit in units(text):
-        bare = " ".join(line.strip() for line in unit)
+        bare = unit[0].strip() if len(unit) == 1 else " ".join(line.strip() for line in unit)
+        if not bare:
+            done += unit
+            continue
         bullet = _BULLET.match(unit[0])
         head = bullet[0] if bullet else _HEAD.match(bare)[0]  # type: ignore[index]  # it matches nothing as well
         said = bare[len(head.strip()) :].strip()

@@ -76,11 +76,11 @@ _SPACE = r"\s\x0b\x1c-\x1f\x85\p{Z}"
 
 def is_directive(text: str) -> bool:
     """Whether the text orders somebody to do something."""
-    plain = _UNSEEN.sub("", text)
+    plain = text if text.isascii() else _UNSEEN.sub("", text)
     if len(plain) > _MAX_CHARS:
         return True
     # Letters that only Python takes for an `i`.
-    asked = plain.replace("İ", "i").replace("ı", "i").encode("utf-8", "replace")
+    asked = (plain if plain.isascii() else plain.replace("İ", "i").replace("ı", "i")).encode("utf-8", "replace")
     return _may_be_directive().search(asked) is not None and _directive().search(plain) is not None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|[^\W_]+(?:[_./:@$+\\-]+[^\W_]+)*")
 _PART = re.compile(r"[^\W_]{2,}")
@@ -17,30 +18,29 @@ _TOLD = frozenset(("user", "asked", "corrected", "decided", "said", "agreed", "t
 _REST_OF_CHUNK = re.compile(r"[^ \n]*")
 
 
-def keys_of(text: str) -> frozenset[str]:
-    """The telling words: names, else all words of some length."""
-    names = names_of(text)
-    return names if len(names) >= 2 else words_of(text)
+class Terms(NamedTuple):
+    """What is telling in a text."""
+
+    #: What stands in code marks, and words that look like paths, options and identifiers.
+    names: frozenset[str]
+    #: These, and all words of some length.
+    words: frozenset[str]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The names, else all words."""
+        return self.names if len(self.names) >= 2 else self.words
 
 
-def words_of(text: str) -> frozenset[str]:
-    """Names, and all words of some length."""
+def terms_of(text: str) -> Terms:
+    """The telling words of a text, case-folded."""
     tokens = _TOKEN.findall(text.casefold())
-    plain = {token for token in tokens if len(token) >= _MIN_PLAIN_CHARS or not token.isascii()}
-    return _names(text, tokens) | (plain - _TOLD)
-
-
-def names_of(text: str) -> frozenset[str]:
-    """What stands in code marks, and words that look like paths, options and identifiers."""
-    return _names(text, _TOKEN.findall(text.casefold()))
-
-
-def _names(text: str, tokens: list[str]) -> frozenset[str]:
-    found = [token for token in tokens if not token.isalpha() and _NAME.search(token)]
+    names = [token for token in tokens if len(token) > 1 and not token.isalpha() and _NAME.search(token)]
     if "`" in text:
         for marked in _MARKED.findall(text):
-            found += _TOKEN.findall(marked.casefold())
-    return frozenset(token for token in found if len(token) > 1)
+            names += [token for token in _TOKEN.findall(marked.casefold()) if len(token) > 1]
+    plain = {token for token in tokens if len(token) >= _MIN_PLAIN_CHARS or not token.isascii()}
+    return Terms(frozenset(names), frozenset(names) | (plain - _TOLD))
 
 
 def tokens_of(text: str) -> Iterable[str]:

@@ -48,10 +48,11 @@ class Voices:
 
     def first(self, lane: Lane, key: str) -> int | None:
         """The first event in which `lane` says `key`; None: it never does."""
+        if not self.may_say(key):
+            return None
         asked = (lane, key)
         if asked not in self._known:
-            said = self._said(lane) if self.may_say(key) else ()
-            self._known[asked] = next((at for at, text in said if says(text, key)), None)
+            self._known[asked] = next((at for at, text in self._said(lane) if says(text, key)), None)
         return self._known[asked]
 
     def may_say(self, key: str) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 
 from stillroom.lanes import Lane, Verdict, is_out, marked
 from stillroom.rollouts.directives import is_directive
 from stillroom.rollouts.events import Ran, Said
-from stillroom.rollouts.keys import keys_of, names_of, words_of
+from stillroom.rollouts.keys import terms_of
 from stillroom.rollouts.prescriptions import prescribes
 from stillroom.rollouts.voices import PRINTED, SPOKEN, Voices
 
@@ -52,6 +52,7 @@ class Witness:
         hand; a word that does not stand in it needs none of them."""
         self._voices = Voices(events, json=json)
         self._judged: dict[tuple[str, bool, bool], Verdict] = {}
+        self._terms = cache(terms_of)  #: a line and its sentences are asked for theirs several times
 
     def marked(self, text: str, *, of_model: bool) -> str:
         """`text` with the lane of each line that is below the assistant's.
@@ -81,7 +82,7 @@ class Witness:
             return Verdict(printed, instruction=True)
         elif of_model and has_room:
             lane = self._of_fact(line)
-        sources = self._voices.sources(lane, keys_of(line)) if lane in PRINTED else ()
+        sources = self._voices.sources(lane, self._terms(line).keys) if lane in PRINTED else ()
         return Verdict(lane, instruction=False, sources=sources)
 
     def slug(self, slug: str | None) -> str | None:
@@ -90,7 +91,7 @@ class Witness:
         return None if is_directive(said) and is_out(self._of_order(said, of_model=True), True) else slug
 
     def _of_order(self, line: str, *, of_model: bool) -> Lane:
-        keys = keys_of(line)
+        keys = self._terms(line).keys
         # Where it leads says more than with which program.
         keys = frozenset(filter(_LINK.fullmatch, keys)) or keys
         if not keys or self._share(keys, "user") >= _ORDER_SHARE:
@@ -109,22 +110,24 @@ class Witness:
     def _of_claimed(self, line: str) -> Lane | None:
         """Which printed text has the words that a model says are the person's, and the person never said."""
         quoted = _CLAIMED.search(line)
-        keys = keys_of(quoted[1]) if quoted else frozenset[str]()
+        if quoted is None:
+            return None
+        keys = self._terms(quoted[1]).keys
         if not keys or self._share(keys, "user") >= _CLAIMED_SHARE:
             return None  # a translation is in nobody's words either
-        lane = self._of_order(quoted[1], of_model=True) if quoted else "none"
+        lane = self._of_order(quoted[1], of_model=True)
         return lane if lane in PRINTED else None
 
     def _of_fact(self, line: str) -> Lane:
-        keys = keys_of(line)
+        terms = self._terms(line)
+        keys = terms.keys
         if not keys or any(self._share(keys, lane) >= _VOUCHED_SHARE for lane in SPOKEN):
             return "agent"
         for lane in PRINTED:
             if self._share(keys, lane) >= _SOURCE_SHARE:
                 return lane
         # Only names are missed: a plain sentence may be a summary in other words.
-        names = names_of(line)
-        invented = bool(names) and not any(self._share(names, lane) for lane in (*SPOKEN, *PRINTED))
+        invented = bool(terms.names) and not any(self._share(terms.names, lane) for lane in (*SPOKEN, *PRINTED))
         return "none" if invented else "agent"
 
     def _of_advice(self, line: str) -> Lane | None:
@@ -135,13 +138,13 @@ class Witness:
         if not prescribes(line):
             return None
         said = _QUOTED_ERROR.sub(r"\1", line)
-        advice = [part for part in _SENTENCE.split(said) if prescribes(part) and len(words_of(part)) >= _LEAST_WORDS]
+        advice = [part for part in _SENTENCE.split(said) if prescribes(part) and len(self._terms(part).words) >= _LEAST_WORDS]
         # "Once X is 0 it goes away; it has to be set": with what stands in another sentence.
         lanes = map(self._of_advised, advice or [said])
         return next((lane for lane in lanes if lane is not None), None)
 
     def _of_advised(self, said: str) -> Lane | None:
-        names, words = names_of(said), words_of(said)
+        names, words = self._terms(said)
         if len(words) < _LEAST_WORDS or self._share(words, "user") >= _ORDER_SHARE:
             return None
         since = {lane: self._voices.passage(lane, words, names=names, share=_SOURCE_SHARE) for lane in PRINTED}
@@ -169,16 +172,16 @@ class Witness:
     def _is_of_the_web(self, line: str) -> bool:
         """Whether a page said all that is telling in it, or in a sentence of it, and said it first: whoever repeats
         that found nothing out. What the person says is theirs, whoever said it before."""
-        words = words_of(line)
-        if len(words) < _LEAST_WORDS and not names_of(line):
+        names, words = self._terms(line)
+        if len(words) < _LEAST_WORDS and not names:
             return False
         if not any(map(self._voices.may_say, words)) or not self._voices.has_web:
             return False
-        parts = [part for part in _SENTENCE.split(line) if len(words_of(part)) >= _LEAST_WORDS]
+        parts = [part for part in _SENTENCE.split(line) if len(self._terms(part).words) >= _LEAST_WORDS]
         return any(map(self._is_a_pages, (line, *parts)))
 
     def _is_a_pages(self, said: str) -> bool:
-        names, words = names_of(said), words_of(said)
+        names, words = self._terms(said)
         if not names and len(words) < _LEAST_WORDS:
             return False
         if self._share(words, "user") >= _ORDER_SHARE:
@@ -194,9 +197,10 @@ class Witness:
 
     def _first(self, lane: Lane, key: str) -> int | None:
         """The first event in which a lane has the word; a link also without what it begins with, and the reverse."""
-        spellings = [key]
-        if (link := _LINK.fullmatch(key)) and link[1]:
-            spellings = [link[1], f"https://{link[1]}", f"http://{link[1]}"]
+        link = _LINK.fullmatch(key) if "/" in key else None
+        if link is None or not link[1]:
+            return self._voices.first(lane, key)
+        spellings = (link[1], f"https://{link[1]}", f"http://{link[1]}")
         found = [at for spelling in spellings if (at := self._voices.first(lane, spelling)) is not None]
         return min(found, default=None)
 

@@ -10,7 +10,7 @@ import msgspec
 from stillroom.config import StageTwo
 from stillroom.lanes import Quarantined, Restated
 from stillroom.rollouts.directives import is_directive
-from stillroom.rollouts.keys import keys_of, names_of, tokens_of
+from stillroom.rollouts.keys import terms_of, tokens_of
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import gather
 from stillroom.workspace.layout import may_publish
@@ -54,10 +54,10 @@ def check_evidence(
     for line in new:
         if not line.text.lstrip().startswith(("- ", "* ")) or any(pointer in line.text for pointer in _POINTERS):
             continue
-        names = names_of(line.text)
-        if names and not names & known:
+        terms = terms_of(line.text)
+        if terms.names and not terms.names & known:
             found.append(Finding("evidence", shown(line.path), line.number, "no session says this", fatal=False))
-        keys = keys_of(line.text)
+        keys = terms.keys
         if is_directive(line.text) and keys and len(keys & known) < _SUPPORTED_SHARE * len(keys):
             message = "an instruction that neither a person nor the assistant gave"
             found.append(Finding("instruction", shown(line.path), line.number, message, fatal=False))
