@@ -167,6 +167,7 @@ class ModelEngine:
         self.prompt: str | None = prompt_version(settings.memories.extraction_input)
         self._settings = settings
         self._stage = settings.stage_one
+        self._root = settings.root
         self._model = model
         self._redact = redact
         self._store = store
@@ -175,7 +176,7 @@ class ModelEngine:
         self._forgotten = store.forgetting.exchange_check()
         # What is compiled when it is first used is used here: the threads would each do it, all at once.
         redact(system_prompt())
-        Echo(settings.root)
+        Echo(self._root)
         Witness(list, json="[]").marked(_EACH_KIND_OF_LINE, of_model=True)
 
     def open(self, thread: Thread, *, stop: Stop) -> Opened:
@@ -223,7 +224,7 @@ class ModelEngine:
             refuse_external=self._settings.memories.disable_on_external_context,
             stage=self._stage,
             redact=self._redact,
-            root=self._settings.root,
+            root=self._root,
             forgotten=self._forgotten,
             stop=stop,
         )
@@ -283,7 +284,7 @@ class ModelEngine:
             refuse_external=False,
             stage=self._stage,
             redact=self._redact,
-            root=self._settings.root,
+            root=self._root,
             forgotten=self._forgotten,
             stop=stop,
         ).events

@@ -7,6 +7,7 @@ says stays, whatever they were told: it is their word now.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -58,7 +59,7 @@ class Echo:
         #: What the session was told; the reader of the file adds what it was told at its start.
         self.told = Told()
         self._hidden: dict[str, None] = {}
-        self._place, self._holds_root = _named(root, user_home or Path.home())
+        self._place, self._holds_root = _named(str(root), str(user_home or os.path.expanduser("~")))
 
     def items(self, items: Iterable[Item]) -> Iterator[Item]:
         """Those that are evidence, rewritten where part of one is not."""
@@ -179,10 +180,11 @@ def _asked(raw: bytes) -> Iterator[str]:
 
 
 @cache
-def _named(root: Path, user_home: Path) -> tuple[re.Pattern[str], Callable[[bytes], bool]]:
+def _named(root: str, user_home: str) -> tuple[re.Pattern[str], Callable[[bytes], bool]]:
     """What finds the folder in a command, and what tells whether a text has the end of every way to name it."""
-    end = Path("/", root.relative_to(user_home)) if _is_below(root, user_home) else root
-    place = re.compile("|".join((*_PLACES, *_ways_to(root, user_home), _ASKS)))
+    folder, home = Path(root), Path(user_home)
+    end = Path("/", folder.relative_to(home)) if _is_below(folder, home) else folder
+    place = re.compile("|".join((*_PLACES, *_ways_to(folder, home), _ASKS)))
     return place, holder(str(end).encode("utf-8", "replace"))
 
 

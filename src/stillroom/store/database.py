@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from stillroom.config import DatabaseLimits
@@ -65,17 +65,13 @@ class Database:
         self._db: sqlite3.Connection | None = self._open()
         _OPEN.add(self)
 
-    @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
+    def read(self) -> AbstractContextManager[sqlite3.Connection]:
         """Read one state; writers go on meanwhile. Fetch all rows before leaving."""
-        with self._transaction("BEGIN") as db:
-            yield db
+        return self._transaction("BEGIN")
 
-    @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> AbstractContextManager[sqlite3.Connection]:
         """Read and write in one transaction, alone. An exception rolls everything back."""
-        with self._transaction("BEGIN IMMEDIATE") as db:
-            yield db
+        return self._transaction("BEGIN IMMEDIATE")
 
     def compact(self) -> bool:
         """Write the file anew without its free pages, and empty the log; False: another process still reads the log."""
