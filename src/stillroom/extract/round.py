@@ -19,6 +19,9 @@ from stillroom.pausing import paused_since
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
 
+#: Between an end and when it is told: an event loop that wakes takes the interpreter from the threads that work.
+_TELL_SECONDS = 0.05
+
 
 class Round:
     """Some claims, under leases that the event loop keeps."""
@@ -32,12 +35,14 @@ class Round:
         *,
         on_outcome: Callable[[ThreadOutcome], None],
     ) -> None:
-        """`on_outcome` is called in the event loop as each thread ends."""
+        """`on_outcome` is called in the event loop, soon after each thread ends."""
         self._settings = settings
         self._store = store
         self._left = deque(claims)  #: all threads take from it
         self._leases = leases
         self._on_outcome = on_outcome
+        self._untold: deque[ThreadOutcome] = deque()
+        self._is_to_tell = False
         self._loop = asyncio.get_running_loop()
         #: Why no more of them is begun.
         self._capped: str | None = None
@@ -66,6 +71,7 @@ class Round:
                 beat.cancel()
                 await asyncio.gather(*threads)
         finally:
+            self._tell()
             pool.shutdown(wait=False)  # they are done, and the event loop must not wait until their threads have ended
 
     def _work(self, extract: ExtractThread) -> None:
@@ -100,4 +106,12 @@ class Round:
             self._capped = outcome.reason
         if not isinstance(outcome, LostLease):  # whether stopped or lost: what is still ours is handed back at the end
             self._leases.done(claim)
-        self._loop.call_soon_threadsafe(self._on_outcome, outcome)
+        self._untold.append(outcome)
+        if not self._is_to_tell:
+            self._is_to_tell = True
+            self._loop.call_soon_threadsafe(self._loop.call_later, _TELL_SECONDS, self._tell)
+
+    def _tell(self) -> None:
+        self._is_to_tell = False  # ahead of the look: what ends meanwhile asks anew
+        while self._untold:
+            self._on_outcome(self._untold.popleft())

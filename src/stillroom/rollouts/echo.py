@@ -59,7 +59,8 @@ class Echo:
         #: What the session was told; the reader of the file adds what it was told at its start.
         self.told = Told()
         self._hidden: dict[str, None] = {}
-        self._place, self._holds_root = _named(str(root), str(user_home or os.path.expanduser("~")))
+        home = user_home or os.path.expanduser("~")  # noqa: PTH111  # once a session: a `Path` takes five times as long
+        self._place, self._holds_root = _named(str(root), str(home))
 
     def items(self, items: Iterable[Item]) -> Iterator[Item]:
         """Those that are evidence, rewritten where part of one is not."""

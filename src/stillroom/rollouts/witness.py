@@ -138,7 +138,9 @@ class Witness:
         if not prescribes(line):
             return None
         said = _QUOTED_ERROR.sub(r"\1", line)
-        advice = [part for part in _SENTENCE.split(said) if prescribes(part) and len(self._terms(part).words) >= _LEAST_WORDS]
+        advice = [
+            part for part in _SENTENCE.split(said) if prescribes(part) and len(self._terms(part).words) >= _LEAST_WORDS
+        ]
         # "Once X is 0 it goes away; it has to be set": with what stands in another sentence.
         lanes = map(self._of_advised, advice or [said])
         return next((lane for lane in lanes if lane is not None), None)
