@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.sandbox import Jail, JailLimits, Worker
+from stillroom.sandbox import Jail, JailLimits, LevelReport, Worker
+from stillroom.sandbox.bwrap import bwrap_jail
 from stillroom.sandbox.jail import find_interpreter
 from stillroom.sandbox.watch import descendants
+from stillroom.sandbox.worker_process import start_worker
 
 pytestmark = pytest.mark.slow  # bombs and floods take their time
 
@@ -187,6 +190,20 @@ def test_the_environment_is_empty(
         assert "hush" not in await sh(worker, "cat /proc/*/environ 2>/dev/null; true")
 
     in_jail(shell_jail, folder, scene)
+
+
+def test_the_environment_is_empty_whatever_the_jail_s_own_program_was_given(
+    folder: Path, limits: JailLimits, reports: dict[str, LevelReport]
+) -> None:
+    if not reports["bwrap"].available:
+        pytest.skip("no bwrap here")
+    launch = replace(bwrap_jail().launch(folder, limits=limits), environment={"PATH": "/usr/bin", "SECRET_KEY": "hush"})
+
+    async def scene() -> None:
+        async with await start_worker(launch, folder, limits=limits) as worker:
+            assert "SECRET_KEY" not in await sh(worker, "env")
+
+    asyncio.run(scene())
 
 
 def test_no_new_privileges_and_no_capabilities(shell_jail: Jail, folder: Path, in_jail: InJail) -> None:

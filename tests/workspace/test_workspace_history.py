@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 
 from stillroom.config import StageTwo
 from stillroom.errors import HistoryError
+from stillroom.recall.projects.questions import ask_git
 from stillroom.workspace import texts
 from stillroom.workspace.diff import workspace_diff_text, write_workspace_diff
 from stillroom.workspace.git import Content, Repository
 from stillroom.workspace.history import Change, History
 from stillroom.workspace.patch import added, bounded, deleted, modified
+from stillroom.workspace.program import call
 from stillroom.workspace.scanning import unseen
 from stillroom.workspace.texts import Pair, hunks
 from stillroom.workspace.tree import Entry, blob_id
@@ -200,6 +203,35 @@ def test_the_user_s_git_configuration_means_nothing(
     assert history.diff(root, max_bytes=BIG).startswith("diff --git a/a b/a\nnew file mode 100644\n--- /dev/null\n")
     history.commit(root, "one", now=NOW)
     assert history.repository.run("log", "-1", "--format=%an%cn") == b"StillroomStillroom\n"
+
+
+def test_a_wrapper_of_git_that_brings_the_user_s_home_back_changes_nothing(
+    tmp_path: Path, root: Path, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, programs = tmp_path / "home", tmp_path / "bin"
+    for folder in (home, programs):
+        folder.mkdir()
+    (home / ".gitconfig").write_text("[this is no configuration\n", encoding="utf-8")
+    wrapper = programs / "git"
+    wrapper.write_text(f"#!/bin/sh\nHOME='{home}' exec {shutil.which('git')} \"$@\"\n", encoding="utf-8")
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    (root / "a").write_text("1\n", encoding="utf-8")
+    assert history.commit(root, "one", now=NOW) is not None
+
+
+def test_git_is_told_to_run_nothing_that_a_repository_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command of ours runs some of these today. None will tomorrow, whatever git does then."""
+    program = tmp_path / "git"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    ours = call("status", git_dir=tmp_path).stdout.decode().split()
+    theirs = (ask_git(str(tmp_path), "status", timeout_seconds=10) or b"").decode().split()
+    for words in (ours, theirs):
+        assert {"core.fsmonitor=false", "core.hooksPath=/dev/null", "protocol.allow=never"} <= set(words)
+    assert {"core.autocrlf=false", "core.attributesFile=/dev/null", "gc.auto=0", "maintenance.auto=false"} <= set(ours)
+    assert "log.showSignature=false" in theirs
 
 
 def test_odd_names_and_contents_survive(root: Path, history: History) -> None:

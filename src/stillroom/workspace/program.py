@@ -93,7 +93,6 @@ def _environment(git_dir: Path) -> dict[str, str]:
         "XDG_CONFIG_HOME": os.devnull,
         "GIT_DIR": str(git_dir),
         "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
