@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.marks import may_want
 
 TESTS = Path(__file__).parent
 
@@ -81,7 +82,8 @@ _WHOLE = frozenset(TESTS / place for place in WHOLE)
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What `-m` leaves out as a whole is not even imported: that would cost more than many tests."""
-    return True if _is_whole(collection_path) and "not slow" in config.getoption("markexpr") else None
+    left_out = _is_whole(collection_path) and not may_want(config.getoption("markexpr"), always="slow")
+    return True if left_out else None
 
 
 @pytest.hookimpl(tryfirst=True)  # ahead of `-m`, which looks at the marks
