@@ -7,13 +7,11 @@ session that triggers it is ephemeral, a sub-agent or a memory worker, or when t
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Literal
 
 import msgspec
 
@@ -21,106 +19,28 @@ from stillroom import telemetry
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import OFFLINE, Settings
 from stillroom.consolidate.job import consent
-from stillroom.consolidate.outcome import Failed, Phase2Report
+from stillroom.consolidate.outcome import Phase2Report
 from stillroom.consolidate.run import run_phase2
-from stillroom.errors import StillroomError, StoreError, WorkspaceError
-from stillroom.extract.guard import Guard, GuardDecision, default_guard
-from stillroom.extract.register import RegisterReport, register_threads
+from stillroom.errors import StoreError, WorkspaceError
+from stillroom.extract.guard import Guard, default_guard
+from stillroom.extract.register import register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
 from stillroom.extract.workers import Worker, begin_for
 from stillroom.forecast import Forecast, forecast, may_need_consent, needs_consent
 from stillroom.models import Allowance, AllowanceReport, check_model
 from stillroom.pausing import paused_since
+from stillroom.pipeline.asked import Options, Trigger
+from stillroom.pipeline.gates import gate, gate_source
+from stillroom.pipeline.report import PipelineReport, Stopped, encode_report, stopped_by
 from stillroom.progress import Progress, ProgressListener, silent
-from stillroom.recall.telling.preparing import RecallReport, prepare_recall
+from stillroom.recall.telling.preparing import prepare_recall
 from stillroom.recall.usage.counts import UsageReport, count_usage
 from stillroom.store import Question, Store
 from stillroom.undoing.alone import beside_others
 from stillroom.undoing.finishing import finish_if_begun
 from stillroom.undoing.projects import obey_switches
 from stillroom.workspace.extensions import seed_instructions
-from stillroom.workspace.layout import LayoutReport, prepare_folder
-
-SkipReason = Literal[
-    "feature_off", "paused", "ephemeral", "sub_agent", "memory_worker", "no_state_db", "taking_back", "not_agreed"
-]
-
-
-class Trigger(msgspec.Struct, frozen=True, kw_only=True):
-    """The session that a pass is started from; without one, a person started it."""
-
-    thread_id: str | None = None
-    kind: Literal["root", "sub_agent", "memory_worker"] = "root"
-    ephemeral: bool = False
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person may ask of a pass beyond the settings."""
-
-    #: No age limit, everything that is finished instead of `max_rollouts_per_startup`, and no pause since the last
-    #: consolidation: a person asks, and wants to see it.
-    backfill: bool = False
-    #: Extract again what the offline engine extracted, all of it at once and however old, and consolidate at once.
-    upgrade: bool = False
-    #: Try again at once what failed, however often it did and however old it is, all of it; nothing else is extracted.
-    retry: bool = False
-    #: Take over a memory folder that holds another program's memories; what is in it is kept in the history first.
-    adopt: bool = False
-    #: At most so many threads.
-    max_threads: int | None = None
-    #: Only threads that ran in this folder or below it.
-    cwd: str | None = None
-    #: Only tell what would be done and what it would cost, on a copy of the database: nothing is sent or changed.
-    dry_run: bool = False
-    #: A person agrees to what the first calls of a model cost, whatever it is.
-    agreed: bool = False
-
-    @property
-    def take_all(self) -> bool:
-        """A person asks for all that there is of something, not for what the start of a session may take."""
-        return self.backfill or self.upgrade or self.retry
-
-
-class Stopped(msgspec.Struct, frozen=True, kw_only=True):
-    """What ended a pass before its last step: the state database or the memory folder could not be used."""
-
-    reason: str
-    hint: str | None = None
-
-
-class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a pass did, and why it did not do the rest."""
-
-    started_at: int  #: seconds
-    root: str = ""  #: the memory folder
-    skipped: SkipReason | None = None
-    detail: str = ""
-    #: What a killed command had begun to take back, and this pass finished.
-    finished: str | None = None
-    folder: LayoutReport | None = None
-    threads: RegisterReport | None = None
-    usage: UsageReport | None = None
-    reopened: int = 0
-    #: What failed and is tried again because somebody asked for it: threads, and the consolidation.
-    retried: int = 0
-    pruned: int = 0
-    guard: GuardDecision | None = None
-    #: Of a dry run, and of a pass that is to be agreed to.
-    forecast: Forecast | None = None
-    extract: Phase1Report | None = None
-    consolidate: Phase2Report | None = None
-    recall: RecallReport | None = None
-    #: What was spent on models, where there are any, and whether a cap stopped it.
-    spending: AllowanceReport | None = None
-    #: What is above was done all the same.
-    stopped: Stopped | None = None
-
-    @property
-    def failed(self) -> bool:
-        """Something was tried and did not work."""
-        if self.skipped in ("no_state_db", "not_agreed") or self.stopped:
-            return True
-        return bool(self.extract and self.extract.failed) or isinstance(self.consolidate, Failed)
+from stillroom.workspace.layout import prepare_folder
 
 
 async def run_pipeline(
@@ -141,7 +61,7 @@ async def run_pipeline(
     """
     clock = clock or SystemClock()
     report = PipelineReport(started_at=clock.now(), root=str(settings.root))
-    if reason := _gate(settings, trigger):
+    if reason := gate(settings, trigger):
         return msgspec.structs.replace(report, skipped=reason)
     if since := paused_since(str(settings.home)):
         return msgspec.structs.replace(report, skipped="paused", detail=f"since {since}")
@@ -165,6 +85,7 @@ async def run_pipeline(
             detail = f"{error}" + (f" ({error.hint})" if error.hint else "")
             return msgspec.structs.replace(report, skipped="no_state_db", detail=detail)
         work = _Pass(
+            report=report,
             settings=settings,
             store=store,
             clock=clock,
@@ -175,19 +96,20 @@ async def run_pipeline(
             workers=workers,
             on_progress=on_progress,
         )
-        report = await work.run(report)
+        report = await work.run()
         if options.dry_run:
             return report
         try:
             await asyncio.to_thread(store.ledger.record_pass, report.started_at, encode_report(report).encode())
         except StoreError as error:
-            report = _stopped(report, error)
+            report = stopped_by(report, error)
     return report
 
 
-class _Pass(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass, with all that its steps need."""
+class _Pass(msgspec.Struct, kw_only=True):
+    """One pass, with all that its steps need, and what they found so far."""
 
+    report: PipelineReport
     settings: Settings
     store: Store
     clock: Clock
@@ -198,58 +120,76 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
     workers: Sequence[Worker]
     on_progress: ProgressListener
 
-    async def run(self, report: PipelineReport) -> PipelineReport:
+    async def run(self) -> PipelineReport:
         """The steps in their order. An error of the database or the folder ends them, and is in the report."""
-        settings, store, options = self.settings, self.store, self.options
-        put: Callable[..., PipelineReport] = msgspec.structs.replace
         try:
-            # 0. Learn which threads there are; what the trigger is may only be known now.
-            threads = await register_threads(settings, store, on_progress=self.on_progress)
-            report = put(report, threads=threads)
-            begin_for(threads.found, self.workers)  # what is new is likely to be extracted; they get ready meanwhile
-            if reason := await _gate_source(store, self.trigger):
-                return put(report, skipped=reason)
-            await asyncio.to_thread(obey_switches, settings, store)
-            if not options.dry_run:
-                # Of every session, however old: what they used decides what the next consolidation rests on.
-                report = put(report, usage=await self._count_usage())
-            # Before anything is changed or paid for: another program's memories are not ours to replace.
-            await asyncio.to_thread(consent, settings, store, adopt=options.adopt)
-            if options.dry_run:
-                report = await self._taken_up(store, put(report, guard=await asyncio.to_thread(self.guard)))
-                return put(report, forecast=await self._forecast(store))
-            if too_much := await self._costs_too_much(report):
-                return put(report, skipped="not_agreed", forecast=too_much)
-            report = await self._taken_up(store, report)
-            # 1. Create the memory folder: no links followed, none left.
-            report = put(report, folder=await asyncio.to_thread(prepare_folder, settings.root))
-            # 2. Seed the extension instructions; a person's edit of them survives.
-            await asyncio.to_thread(seed_instructions, settings.root)
-            # 3. Prune stale, unused outputs: free, therefore ahead of the guard.
-            report = put(report, pruned=await asyncio.to_thread(self._prune))
-            # 4. Leave a person's quota alone.
-            report = put(report, guard=(decision := await asyncio.to_thread(self.guard)))
-            if not decision.allowed:
-                telemetry.count("memory.startup", status="skipped_rate_limit")
-                return report
-            # 5. Extract, within what may be spent.
-            allowance = Allowance(
-                settings.memories,
-                spent_since=store.ledger.spent_since,
-                clock=self.clock,
-                paused_since=self._paused_since,  # a person may not want to wait until a backfill ends
-            )
-            extracted = await self._extract(allowance)
-            report = put(report, extract=extracted, spending=await _spending(settings, allowance))
-            if since := self._paused_since():
-                return put(report, stopped=Stopped(reason=f"passes are paused since {since}", hint="stillroom resume"))
-            # 6. Consolidate.
-            consolidated = await self._consolidate(allowance)
-            report = put(report, consolidate=consolidated, spending=await _spending(settings, allowance))
-            # 7. Have ready what the next session is told.
-            return put(report, recall=await asyncio.to_thread(prepare_recall, settings, store, self.clock))
+            await self._steps()
         except (StoreError, WorkspaceError, OSError) as error:
-            return _stopped(report, error)
+            self.report = stopped_by(self.report, error)
+        return self.report
+
+    async def _steps(self) -> None:
+        settings, store = self.settings, self.store
+        # 0. Look, and ask: the folder is as it was, and nothing is paid for.
+        if not await self._may_go_on():
+            return
+        reopened, retried = await self._take_up(store)
+        self._put(reopened=reopened, retried=retried)
+        # 1. Create the memory folder: no links followed, none left.
+        self._put(folder=await asyncio.to_thread(prepare_folder, settings.root))
+        # 2. Seed the extension instructions; a person's edit of them survives.
+        await asyncio.to_thread(seed_instructions, settings.root)
+        # 3. Prune stale, unused outputs: free, therefore ahead of the guard.
+        self._put(pruned=await asyncio.to_thread(self._prune))
+        # 4. Leave a person's quota alone.
+        self._put(guard=(decision := await asyncio.to_thread(self.guard)))
+        if not decision.allowed:
+            telemetry.count("memory.startup", status="skipped_rate_limit")
+            return
+        # 5. Extract, within what may be spent.
+        allowance = Allowance(
+            settings.memories,
+            spent_since=store.ledger.spent_since,
+            clock=self.clock,
+            paused_since=self._paused_since,  # a person may not want to wait until a backfill ends
+        )
+        self._put(extract=await self._extract(allowance), spending=await _spending(settings, allowance))
+        if since := self._paused_since():
+            self._put(stopped=Stopped(reason=f"passes are paused since {since}", hint="stillroom resume"))
+            return
+        # 6. Consolidate.
+        self._put(consolidate=await self._consolidate(allowance), spending=await _spending(settings, allowance))
+        # 7. Have ready what the next session is told.
+        self._put(recall=await asyncio.to_thread(prepare_recall, settings, store, self.clock))
+
+    def _put(self, **found: object) -> None:
+        change: Callable[..., PipelineReport] = msgspec.structs.replace
+        self.report = change(self.report, **found)
+
+    async def _may_go_on(self) -> bool:
+        """Learn which threads there are and what they used. A dry run ends here, with all that it tells."""
+        settings, store, options = self.settings, self.store, self.options
+        threads = await register_threads(settings, store, on_progress=self.on_progress)
+        self._put(threads=threads)
+        begin_for(threads.found, self.workers)  # what is new is likely to be extracted; they get ready meanwhile
+        if reason := await gate_source(store, self.trigger):  # what the trigger is may only be known now
+            self._put(skipped=reason)
+            return False
+        await asyncio.to_thread(obey_switches, settings, store)
+        if not options.dry_run:
+            # Of every session, however old: what they used decides what the next consolidation rests on.
+            self._put(usage=await self._count_usage())
+        # Before anything is changed or paid for: another program's memories are not ours to replace.
+        await asyncio.to_thread(consent, settings, store, adopt=options.adopt)
+        if options.dry_run:
+            self._put(guard=await asyncio.to_thread(self.guard))
+            reopened, retried = await self._take_up(store)
+            self._put(reopened=reopened, retried=retried, forecast=await self._forecast(store))
+            return False
+        if too_much := await self._costs_too_much():
+            self._put(skipped="not_agreed", forecast=too_much)
+            return False
+        return True
 
     def _paused_since(self) -> str | None:
         return paused_since(str(self.settings.home))
@@ -258,13 +198,11 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
         listen = _from_thread(self.on_progress)
         return await asyncio.to_thread(count_usage, self.settings, self.store, self.clock, on_progress=listen)
 
-    async def _taken_up(self, store: Store, report: PipelineReport) -> PipelineReport:
-        """What a person wants done again is to be done again."""
-        if self.options.upgrade:
-            report = msgspec.structs.replace(report, reopened=await asyncio.to_thread(store.extraction.reopen_offline))
-        if self.options.retry:
-            report = msgspec.structs.replace(report, retried=await asyncio.to_thread(store.jobs.retry_failed))
-        return report
+    async def _take_up(self, store: Store) -> tuple[int, int]:
+        """Have done again what a person wants done again: so many outputs of the offline engine, so many failures."""
+        reopened = await asyncio.to_thread(store.extraction.reopen_offline) if self.options.upgrade else 0
+        retried = await asyncio.to_thread(store.jobs.retry_failed) if self.options.retry else 0
+        return reopened, retried
 
     async def _forecast(self, store: Store) -> Forecast:
         options = self.options
@@ -282,7 +220,7 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
         listen = _from_thread(self.on_progress)
         return await asyncio.to_thread(forecast, self.settings, store, question, on_progress=listen)
 
-    async def _costs_too_much(self, report: PipelineReport) -> Forecast | None:
+    async def _costs_too_much(self) -> Forecast | None:
         """What a person should not learn from the bill: the first calls of a model would cost more than they said."""
         settings = self.settings
         if self.options.agreed or not await asyncio.to_thread(may_need_consent, settings, self.store):
@@ -291,7 +229,7 @@ class _Pass(msgspec.Struct, frozen=True, kw_only=True):
         with ExitStack() as stack:
             trial = partial(Store.trial, settings.database, clock=self.clock, limits=settings.database_limits)
             copy = await asyncio.to_thread(lambda: stack.enter_context(trial()))
-            await self._taken_up(copy, report)
+            await self._take_up(copy)
             expected = await self._forecast(copy)
         return expected if needs_consent(expected, settings) else None
 
@@ -352,38 +290,4 @@ def _without_pause(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, stage_two=stage)
 
 
-def _stopped(report: PipelineReport, error: StillroomError | OSError) -> PipelineReport:
-    """The first error is the one that counts; what could not be written because of it follows from it."""
-    stopped = report.stopped or Stopped(
-        reason=str(error), hint=error.hint if isinstance(error, StillroomError) else None
-    )
-    return msgspec.structs.replace(report, stopped=stopped)
-
-
-def _gate(settings: Settings, trigger: Trigger) -> SkipReason | None:
-    if not settings.memories.enabled:
-        return "feature_off"
-    if trigger.ephemeral:
-        return "ephemeral"
-    return None if trigger.kind == "root" else trigger.kind
-
-
-async def _gate_source(store: Store, trigger: Trigger) -> SkipReason | None:
-    """A thread's own record says whether it is a sub-agent (`{"subagent":…}`) or a worker (`{"internal":…}`)."""
-    thread = await asyncio.to_thread(store.threads.get, trigger.thread_id) if trigger.thread_id else None
-    if thread is None:
-        return None
-    if "internal" in thread.source:
-        return "memory_worker"
-    return "sub_agent" if "subagent" in thread.source else None
-
-
-def encode_report(report: PipelineReport) -> str:
-    """The report as JSON: the shape of `stillroom run --json`. Bytes that are no UTF-8 are `\\udc80` and up."""
-    try:
-        return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(report), indent=2)
-
-
-__all__ = ["Options", "PipelineReport", "Stopped", "Trigger", "encode_report", "run_pipeline"]
+__all__ = ["run_pipeline"]
