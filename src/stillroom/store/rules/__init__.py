@@ -7,8 +7,8 @@ compares both on random stores.
 
 from __future__ import annotations
 
+from stillroom.store.rules.conditions import EXTRACTION
 from stillroom.store.rules.extraction import (
-    EXTRACTION,
     deciding_rule,
     is_claimable,
     is_scanned,
