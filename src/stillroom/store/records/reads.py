@@ -1,0 +1,58 @@
+"""What was found in the files of sessions when they were read."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ThreadRead(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session's file held when it was read as a whole."""
+
+    messages: int
+    #: Of what memory keeps, four bytes to a token.
+    tokens: int
+    #: Lines that could not be parsed.
+    bad_lines: int = 0
+    #: Lines over the limit, and what was taken out of them.
+    long_lines: int = 0
+    cut_bytes: int = 0
+    #: Records of kinds that this version does not know, by kind.
+    unknown: dict[str, int] = {}
+    #: Records of known kinds, in a sample, with a field that it does not know, by field.
+    unknown_fields: dict[str, int] = {}
+
+
+class ReadTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of one agent's sessions."""
+
+    agent: str
+    threads: int
+    messages: int
+    tokens: int
+    bad_lines: int
+    long_lines: int
+    cut_bytes: int
+
+
+class UnknownTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """Records of a kind that this version does not know."""
+
+    agent: str
+    kind: str
+    #: Of the client; None: not recorded.
+    version: str | None
+    records: int
+    threads: int
+
+
+class UnknownField(msgspec.Struct, frozen=True, kw_only=True):
+    """A field that this version does not know, of records whose kind it knows."""
+
+    agent: str
+    #: Where it stands, e.g. `assistant.message.content:tool_use.caller`.
+    field: str
+    #: Of the client; None: not recorded.
+    version: str | None
+    #: In a sample of each session's records.
+    records: int
+    threads: int
