@@ -20,14 +20,15 @@ def read_batches(
     stop_after_bytes: int = sys.maxsize,
     wanted: Callable[[bytes], bool] = lambda _: True,
     reading: Reading = READING,
+    all_of_it: bool = False,
 ) -> Iterator[list[bytes]]:
     """Yield what `read_lines` yields of a buffered file, in lists that are never empty, but blank lines too.
 
     When a list is yielded, `stats` counts its lines and bytes already. The line that passes `stop_after_bytes` is the
-    last one. A torn last line comes alone, with `stats.torn` set.
+    last one. A torn last line comes alone, with `stats.torn` set. With `all_of_it` the first list is as long as others.
     """
     # Whoever looks for the beginning of a session needs no more than a few lines.
-    size = reading.batch_bytes // 8
+    size = reading.batch_bytes if all_of_it else reading.batch_bytes // 8
     begun = b""  # a line of which the rest is still to come
     try:
         while stats.bytes <= stop_after_bytes and not stats.torn:

@@ -35,20 +35,26 @@ _MAX_LOOKS = 5
 
 def redact(text: str, *, style: RedactionStyle = "typed") -> str:
     """`text` without its secrets: a `[REDACTED_SECRET:github_token]` for each, or Codex's `[REDACTED_SECRET]`."""
-    return redact_counted(text, style=style)[0]
+    return _redacted(text, style)[0]
 
 
 def redact_counted(text: str, *, style: RedactionStyle = "typed") -> tuple[str, Counter[str]]:
     """Like `redact`, with how many secrets of each kind were replaced."""
+    clean, kinds = _redacted(text, style)
+    return clean, Counter(kinds)
+
+
+def _redacted(text: str, style: RedactionStyle) -> tuple[str, list[str]]:
+    """The text, the same string when nothing was found, and the kind of each secret."""
     data = text.encode("utf-8", "surrogatepass")
-    counts: Counter[str] = Counter()
+    kinds: list[str] = []
     for _ in range(_MAX_LOOKS):
         spans = _find(data)
         if not spans:
             break
-        counts.update(span.kind for span in spans)
+        kinds += [span.kind for span in spans]
         data = _replace(data, spans, style)
-    return (data.decode("utf-8", "surrogatepass") if counts else text), counts
+    return (data.decode("utf-8", "surrogatepass") if kinds else text), kinds
 
 
 class Secret(NamedTuple):

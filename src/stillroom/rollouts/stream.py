@@ -88,6 +88,7 @@ class ItemStream(Generic[D_co]):
         self._wanted: Callable[[bytes], bool] | None = None
         self._listeners: list[Callable[[list[bytes]], None]] = []
         self._passed_over = 0
+        self._wants_all = False
         self._batches = self._lists(max_line_bytes, stop_after_bytes, reading)
         self._items = self._read()
 
@@ -143,6 +144,7 @@ class ItemStream(Generic[D_co]):
 
         At a third of the cost, as no object is made of an item.
         """
+        self._wants_all = True
         for lines in self._batches:
             if self._passed_over:
                 text = b",".join([item.raw for item in self._others(self.decoder.items(lines, 0))])
@@ -195,6 +197,7 @@ class ItemStream(Generic[D_co]):
             stop_after_bytes=stop,
             wanted=self.decoder.may_matter,
             reading=reading,
+            all_of_it=self._wants_all,
         )
         try:
             for lines in lists:
