@@ -49,7 +49,7 @@ Redact = Callable[[str], str]
 _BYTES_PER_TOKEN = 4
 #: More than a list of nothing has.
 _EMPTY_CHARS = 16
-_EACH_KIND_OF_LINE = "# Task 1: a heading\nkeywords: of, it\n- a line of it"
+_EACH_KIND_OF_LINE = "# Task 1: a heading\nkeywords: of, it\n- a line of it with <a blank> in it"
 #: A few texts of one session.
 _KEPT_BYTES = 8 * 1024 * 1024
 
@@ -177,6 +177,7 @@ class ModelEngine:
         # What is compiled when it is first used is used here: the threads would each do it, all at once.
         redact(system_prompt())
         Echo(self._root)
+        without_form(_EACH_KIND_OF_LINE)
         Witness(list, json="[]").marked(_EACH_KIND_OF_LINE, of_model=True)
 
     def open(self, thread: Thread, *, stop: Stop) -> Opened:

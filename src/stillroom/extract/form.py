@@ -39,6 +39,8 @@ def _is_ours(line: str) -> bool:
     if "<" in line and any(blank in _blanks() for blank in _BLANK.findall(line)):
         return True
     words = line.strip(_MARKS).split()
+    if len(words) < _LEAST_WORDS:
+        return False
     return " ".join(words[:_LEAST_WORDS]) in _beginnings() and " ".join(words) in _words()
 
 
