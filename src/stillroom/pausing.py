@@ -32,6 +32,11 @@ def paused_since(home: str) -> str | None:
     return text or "an unknown time"
 
 
+def told_pause(since: str) -> str:
+    """How whoever is kept from work by a pause says so."""
+    return f"passes are paused since {since}"
+
+
 def pause(home: str, moment: str) -> bool:
     """Pause all passes from now on; whether they were not paused before. Raises `OSError`."""
     os.makedirs(home, mode=0o700, exist_ok=True)
@@ -57,4 +62,4 @@ def resume(home: str) -> bool:
     return True
 
 
-__all__ = ["FILE", "pause", "paused_since", "resume"]
+__all__ = ["FILE", "pause", "paused_since", "resume", "told_pause"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stillroom.cli.moment import moment
+from stillroom.pausing import told_pause
 from stillroom.store.rules import Ruling, Values
 from stillroom.wording import many
 
@@ -67,7 +68,7 @@ def _refused(ruling: Ruling, values: Values) -> str:
         case "backoff":
             return f"{values['last_error'] or 'it failed, and the reason is not known'}; the next try waits"
         case "paused":
-            return f"passes are paused since {values['paused_since']}"
+            return told_pause(str(values["paused_since"]))
         case "cap":
             return f"a pass takes {values['max_rollouts_per_startup']}, {values['newer_threads']} newer ones come first"
         case _:

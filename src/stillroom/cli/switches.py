@@ -11,7 +11,7 @@ from stillroom.cli.output import console, print_data, print_json, print_lines
 from stillroom.clock import SystemClock
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError, RecordingError
-from stillroom.pausing import pause, paused_since, resume
+from stillroom.pausing import pause, paused_since, resume, told_pause
 from stillroom.recording.exporting.export import find_thread
 from stillroom.store import Store
 from stillroom.thread import MemoryMode
@@ -60,7 +60,7 @@ def pause_command(*, home: Path | None = None, json: bool = False) -> int:
     if json:
         print_json(_Pause(since, changed))
     else:
-        print_lines([(None, f"passes are paused {'from now on' if changed else f'since {since}'}")])
+        print_lines([(None, "passes are paused from now on" if changed or not since else told_pause(since))])
         print_lines([(None, "`stillroom resume` lets them run again")])
     return 0
 

@@ -15,7 +15,7 @@ from stillroom.extract.outcome import Capped, LostLease, ThreadOutcome
 from stillroom.extract.thread_job import ExtractThread, extract_thread, fail, hand_back
 from stillroom.extract.workers import Seat, WorkerGone
 from stillroom.models import Allowance
-from stillroom.pausing import paused_since
+from stillroom.pausing import paused_since, told_pause
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
 
@@ -99,7 +99,7 @@ class Round:
 
     def _paused(self) -> str | None:
         since = paused_since(str(self._settings.home))
-        return f"passes are paused since {since}" if since else None
+        return told_pause(since) if since else None
 
     def _end(self, claim: Stage1Claim, outcome: ThreadOutcome) -> None:
         if isinstance(outcome, Capped) and self._capped is None:

@@ -11,6 +11,7 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import ConfigError
+from stillroom.pausing import told_pause
 from stillroom.recall.projects.switched_off import load_switched_off
 from stillroom.spending import Usage
 from stillroom.store import SpendingTotal, Store
@@ -41,7 +42,7 @@ def _found(
     if not memories.enabled:
         yield Obstacle(kind="switched_off", told="memories are switched off", remedy="memories.enabled = true")
     if paused_since:
-        yield Obstacle(kind="paused", told=f"passes are paused since {paused_since}", remedy="stillroom resume")
+        yield Obstacle(kind="paused", told=told_pause(paused_since), remedy="stillroom resume")
     if load_switched_off(str(settings.home)).unreadable:
         told = "nobody knows which projects are switched off"
         yield Obstacle(kind="switches_unreadable", told=told, remedy="stillroom doctor")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import sys
 from typing import Any
@@ -12,6 +11,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from starlette.types import ASGIApp
 
+from stillroom.addresses import is_loopback
 from stillroom.config import SERVING
 from stillroom.errors import ConfigError
 from stillroom.mcp.token import RequireToken
@@ -27,7 +27,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket on a loopback address. Raises `ConfigError` for any other, or when the port is taken."""
-    if host != "localhost" and not _is_loopback(host):
+    if not is_loopback(host):
         raise ConfigError(f"`{host}` is not this machine alone", hint="use 127.0.0.1 or ::1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -63,10 +63,3 @@ async def serve_http(app: ASGIApp, bound: socket.socket) -> None:
         timeout_graceful_shutdown=SERVING.shutdown_seconds,
     )
     await uvicorn.Server(config).serve(sockets=[bound])
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -13,6 +13,7 @@ from stillroom.budget.config import MAX_LIMIT_TOKENS
 from stillroom.clock import Clock
 from stillroom.config import Memories
 from stillroom.errors import SpendingCapped
+from stillroom.pausing import told_pause
 from stillroom.spending import Phase, Usage
 
 _DAY_SECONDS = 24 * 3600
@@ -75,7 +76,7 @@ class Allowance:
     def check(self) -> None:
         """Raise `SpendingCapped` if nothing more may be sent. Ask before every request; it reads the database."""
         if since := self._paused_since():
-            reason = f"passes are paused since {since}"
+            reason = told_pause(since)
             self.refused = ("pause", reason)
             raise SpendingCapped(reason, hint="`stillroom resume` lets them run again")
         run = self.run_tokens()

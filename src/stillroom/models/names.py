@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from stillroom.addresses import is_loopback
 from stillroom.config import Provider, ProviderKind, Settings
 from stillroom.errors import ConfigError
 
@@ -35,8 +36,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def loopback(self) -> bool:
-        host = urlsplit(self.base_url).hostname or ""
-        return host in ("localhost", "::1") or host.startswith("127.")
+        return is_loopback(urlsplit(self.base_url).hostname or "")
 
 
 class PydanticName(msgspec.Struct, frozen=True, kw_only=True):

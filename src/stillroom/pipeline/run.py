@@ -28,7 +28,7 @@ from stillroom.extract.run import Phase1Report, run_phase1
 from stillroom.extract.workers import Worker, begin_for
 from stillroom.forecast import Forecast, forecast, may_need_consent, needs_consent
 from stillroom.models import Allowance, AllowanceReport, check_model
-from stillroom.pausing import paused_since
+from stillroom.pausing import paused_since, told_pause
 from stillroom.pipeline.asked import Options, Trigger
 from stillroom.pipeline.gates import gate, gate_source
 from stillroom.pipeline.report import PipelineReport, Stopped, encode_report, stopped_by
@@ -155,7 +155,7 @@ class _Pass(msgspec.Struct, kw_only=True):
         )
         self._put(extract=await self._extract(allowance), spending=await _spending(settings, allowance))
         if since := self._paused_since():
-            self._put(stopped=Stopped(reason=f"passes are paused since {since}", hint="stillroom resume"))
+            self._put(stopped=Stopped(reason=told_pause(since), hint="stillroom resume"))
             return
         # 6. Consolidate.
         self._put(consolidate=await self._consolidate(allowance), spending=await _spending(settings, allowance))

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from stillroom.addresses import is_loopback
 from stillroom.budget import TurnAborted
 from stillroom.config import Gateway as Numbers
 from stillroom.errors import BudgetError, StoreError
@@ -18,7 +19,7 @@ from stillroom.service.http import CutShort, Head, Malformed, framing_of, read_h
 from stillroom.service.ledgers import Admission, Ledgers
 from stillroom.service.naming import named, split_target
 from stillroom.service.passage import Passage
-from stillroom.service.upstream import Silent, Unreachable, Upstream, is_loopback
+from stillroom.service.upstream import Silent, Unreachable, Upstream
 
 Tell = Callable[[str], None]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import ssl
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
+from stillroom.addresses import is_loopback
 from stillroom.config import Gateway
 from stillroom.errors import ConfigError
 from stillroom.models.connections import tls_context
@@ -124,11 +124,3 @@ class Upstream:
         except OSError as error:
             raise Unreachable(f"no connection: {error}") from error
         return Line(reader, writer)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name can only mean this machine."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

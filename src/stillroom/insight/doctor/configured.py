@@ -9,7 +9,7 @@ from stillroom.config import OFFLINE, Settings, adjusted, default_sources
 from stillroom.errors import ConfigError, StillroomError
 from stillroom.insight.doctor.finding import Found, found, ok
 from stillroom.models import check_model, is_watched
-from stillroom.pausing import paused_since
+from stillroom.pausing import paused_since, told_pause
 from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.switched_off import FILE, load_switched_off
@@ -63,7 +63,7 @@ def check_switches(settings: Settings) -> Iterator[Found]:
     if not settings.memories.enabled:
         yield found("switches", "note", "memories are switched off", remedy="memories.enabled = true")
     if since := paused_since(str(settings.home)):
-        yield found("switches", "note", f"passes are paused since {since}", remedy="stillroom resume")
+        yield found("switches", "note", told_pause(since), remedy="stillroom resume")
     elif settings.memories.enabled and not off.unreadable:
         projects = f"; {many(len(off.projects), 'project is', 'projects are')} switched off" if off.projects else ""
         yield ok("switches", f"passes may run{projects}")

@@ -10,7 +10,6 @@ from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.errors import WorkspaceError
 from stillroom.insight.doctor.finding import Found, found, ok
-from stillroom.pausing import paused_since
 from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone
 from stillroom.wording import many
@@ -21,15 +20,10 @@ from stillroom.workspace.tree import remove_tree
 
 
 def check_leftovers(settings: Settings, clock: Clock) -> Iterator[Found]:
-    """Something begun and not ended, copies of the folder, a pause."""
+    """Something begun and not ended, copies of the folder."""
     yield from _unfinished(settings, clock)
     yield from _staging(settings)
     yield from _review(settings)
-    if since := paused_since(str(settings.home)):
-        yield found("passes", "note", f"they are paused since {since}", remedy="stillroom resume")
-    if not settings.memories.enabled:
-        what = "memories are switched off: `memories.enabled = false`"
-        yield found("passes", "note", what, where=str(settings.home / "config.toml"))
 
 
 def _unfinished(settings: Settings, clock: Clock) -> Iterator[Found]:
