@@ -256,6 +256,8 @@ def test_children_cannot_all_count_on_the_same_rest(new_budget: NewBudget) -> No
     held = [budget.reserve(f"child-{number}", 40) for number in range(2)]
     outcome = aborted(lambda: budget.reserve("child-2", 40))
     assert (outcome.reason, outcome.used, outcome.reserved) == ("budget_reserved", 0, 80)
+    said = "the shared session token budget has 100 weighted tokens left, of which 80 are reserved"
+    assert str(TurnAborted(outcome)) == said
     held[0].settle(spend(5))
     budget.reserve("child-2", 40)
 

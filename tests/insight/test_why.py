@@ -164,6 +164,8 @@ def test_a_line_that_nothing_says_is_said_to_be_so(house: House) -> None:
 
 def test_of_what_was_there_when_the_history_began_nobody_knows_the_writer(house: House) -> None:
     house.settings.history.rename(house.settings.home / "gone.git")
+    origin = house.one(house.line(LINE)).origin
+    assert (origin.by, origin.note) == ("unknown", "there is no history of the folder")
     History(house.settings.history).ensure(house.root, now=NOW + 1)
     origin = house.one(house.line(LINE)).origin
     assert (origin.by, origin.note) == ("unknown", "it was in the folder when this history began")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from stillroom.integrations.bounds import MAX_CONTEXT_CHARS
+from stillroom.integrations.bounds import MAX_CONTEXT_CHARS, MAX_LOG_BYTES
 from stillroom.integrations.journal import append_line
 from stillroom.integrations.starting import is_due
 from stillroom.pass_lock import take_pass_lock
@@ -233,7 +233,9 @@ def test_a_pass_is_started_beside_the_session_once_at_a_time(home: Path) -> None
     hook(home, "claude-code", "session-start", script=AND_ITS_PASS)
     os.close(lock)
     assert not (home / "state.sqlite3").exists()
+    (home / "pass.log").write_bytes(b"x" * (MAX_LOG_BYTES + 1))
     hook(home, "claude-code", "session-end", script=AND_ITS_PASS)
+    assert (home / "pass.log.1").stat().st_size == MAX_LOG_BYTES + 1
     with sqlite3.connect(home / "state.sqlite3") as db:
         ((report,),) = db.execute("SELECT report_json FROM passes").fetchall()
     assert json.loads(report)["skipped"] is None

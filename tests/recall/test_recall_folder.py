@@ -26,6 +26,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "a.md").write_text("", encoding="utf-8")
     (tmp_path / ".hidden.md").write_text("", encoding="utf-8")
     (tmp_path / "link.md").symlink_to(tmp_path / "a.md")
+    (tmp_path / "linked").symlink_to(tmp_path / "skills")
     (tmp_path / "skills" / "below.md").write_text("", encoding="utf-8")
     return tmp_path
 
