@@ -16,8 +16,6 @@ _BY_CHANCE = 1.0
 _BRIEF = 4.0
 """A rule that says less than this (in words) can be a remark that only sounds like one ("I have to feed the hens")."""
 _OPENING_CHARS = 40
-_BINDING = ("prohibition", "frequency", "remember")
-"""Cues of what is meant to hold: it needs no work to bear it out."""
 _CHARS = 4000
 """Of one output, edit or reply that are looked at: what it is about stands at its beginning."""
 
@@ -51,9 +49,9 @@ def _is_the_task(wish: Wish, turn: Turn) -> bool:
 
 def _binds(wish: Wish, turn: Turn) -> bool:
     """Whether a word says that `wish` is meant to hold: then no work has to bear it out."""
-    binding = ("constraint",) if wish.kind == "fact" else _BINDING
-    spoken = turn.spoken
-    return any(cues.has(kind, wish.quote, spoken) for kind in binding) or kinds.begins_condition(wish.quote, spoken)
+    if wish.kind == "fact":
+        return cues.has("constraint", wish.quote, turn.spoken) or kinds.begins_condition(wish.quote, turn.spoken)
+    return kinds.binds(wish.quote, turn.spoken, opening=not turn.number)
 
 
 def _stands_alone(wish: Wish, turn: Turn) -> bool:

@@ -149,6 +149,22 @@ def begins_condition(sentence: str, spoken: tuple[str, ...]) -> bool:
     return cues.opens("whenever", point, spoken) > 0 and own_weight(sentence, spoken) >= 3
 
 
+def binds(sentence: str, spoken: tuple[str, ...], *, opening: bool) -> bool:
+    """Whether a word says that a sentence is meant to hold, whatever comes of it.
+
+    What a session is opened with tells of a fault, as a rule: there, neither how often something happens nor what
+    doesn't happen binds anybody ("logins drop every time we deploy, and the log doesn't say why").
+    """
+    if cues.has("remember", sentence, spoken) or begins_condition(sentence, spoken):
+        return True
+    if not opening:
+        return cues.has("prohibition", sentence, spoken) or cues.has("frequency", sentence, spoken)
+    clauses = (cues.without_opener(clause, spoken) for clause in CLAUSES.split(sentence))
+    if any(cues.opens("prohibition", clause, spoken) for clause in clauses):
+        return True
+    return cues.has("frequency", sentence, spoken) and is_lasting(sentence, spoken)
+
+
 def is_lasting(sentence: str, spoken: tuple[str, ...]) -> bool:
     """Holds a word of standing that tells more than how often something happens."""
     rest = cues.without("frequency", sentence, spoken)
