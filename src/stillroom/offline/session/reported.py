@@ -70,7 +70,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         if causes and (symptom or (_first(turn) and (_is_seen(turn, causes) or _is_praised(turn, turns)))):
             told = symptom or opening or _first(turn)
             worded = bool(symptom or not turn.number) or _is_on(told, causes)
-            worded = worded and words.weight(words.content(told)) >= BARE
+            worded = worded and _beyond_asking(_lasting_part(told, turn.spoken) or told, turn.spoken) >= BARE
             out.append(replace(_failure(turns, turn, told, causes, edits[-1]), worded=worded))
             symptom = ""
         elif first and turn.number not in heard.contradicted and measured.across(turns, turn, edits[0], edits[-1]):
@@ -88,18 +88,27 @@ def _symptom(turn: Turn, rules: Sequence[str]) -> str:
     if turn.number:
         # "Then change the timeout first": what is to be done, after the fault was spoken of.
         own = [s for s in own if not cues.opens("order", cues.without_opener(s, turn.spoken), turn.spoken)]
-    lasting = [s for s in own if not cues.has("perishable", s, turn.spoken)]
-    for said in (lasting, own):
+    telling = [s for s in own if _tells(s, turn.spoken) >= BARE]
+    lasting = [s for s in telling if not cues.has("perishable", s, turn.spoken)]
+    for said in (lasting, telling):
         for kind in ("problem", "repair"):
             if told := next((s for s in said if cues.has(kind, s, turn.spoken)), ""):
-                # What is wanted by tonight is wanted of what was told before it.
-                return told if told in lasting else next((s for s in lasting if _tells_more(s, turn)), told)
-    return ""
+                return told
+    asked = next((s for s in own if any(cues.has(kind, s, turn.spoken) for kind in ("problem", "repair"))), "")
+    # "The feed shows old posts. Find out why": of what opens a session, the fault is what was told before that.
+    return (_fullest(turn) if asked and not turn.number else "") or asked
 
 
-def _tells_more(sentence: str, turn: Turn) -> bool:
-    """Whether a sentence at the beginning of a session tells enough to be what it is about."""
-    return not turn.number and _tells_enough(sentence, turn.spoken) and not cues.has("bygone", sentence, turn.spoken)
+def _tells(sentence: str, spoken: tuple[str, ...]) -> float:
+    """How much a sentence says of a fault that will be true tomorrow (in words)."""
+    return _beyond_asking(_lasting_part(sentence, spoken), spoken)
+
+
+def _beyond_asking(told: str, spoken: tuple[str, ...]) -> float:
+    """How much `told` says besides that something is to be looked into (in words)."""
+    for kind in ("repair", "polite"):
+        told = cues.without(kind, told, spoken)
+    return words.weight(words.content(told))
 
 
 def _opening(turn: Turn) -> str:
@@ -216,7 +225,9 @@ def _only_asks_what(turn: Turn) -> bool:
 
 
 def _fullest(turn: Turn) -> str:
-    return max(_own(turn)[:3], key=lambda s: words.weight(words.content(s)), default="")
+    """Of the first sentences, the one that says most of what is the case."""
+    told = [s for s in _own(turn)[:3] if not cues.has("bygone", s, turn.spoken)]
+    return max(told, key=lambda s: _tells(s, turn.spoken), default="")
 
 
 def _without_its_day(clause: str, spoken: tuple[str, ...]) -> str:
