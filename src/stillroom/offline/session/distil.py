@@ -11,7 +11,7 @@ from stillroom.offline.session.draft import TaskNotes
 from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.slug import slug_of
 from stillroom.offline.session.turns import Turn, turns_of
-from stillroom.offline.session.wish import BARE
+from stillroom.offline.session.wish import BARE, Wish
 from stillroom.offline.sizes import MAX_COMMANDS, MAX_FAILURES, MAX_FILES, MAX_FINDINGS, MAX_WISHES, QUOTE_CHARS
 from stillroom.offline.text.secrets import gives_secret, without_secrets
 from stillroom.offline.text.words import content, shorten, weight
@@ -37,6 +37,7 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
     cwd = _primary_cwd(thread, turns)
     group = _project(thread, cwd)
     told = {cause.text for failure in failed for cause in failure.causes}
+    faults = {failure.reported for failure in failed if failure.worded and failure.reported}
     split = tasks.split(turns)
     notes = []
     for number, task in enumerate(split):
@@ -51,7 +52,7 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
                 cwd=cwd,
                 outcome=outcome.of(task.turns, after, found),
                 spoken=task.turns[0].spoken,
-                wishes=[w for w in heard.wishes if w.turn in own][:MAX_WISHES],
+                wishes=[w for w in heard.wishes if w.turn in own and not _only_complains(w, faults)][:MAX_WISHES],
                 failures=[f for f in failed if f.turn in own][:MAX_FAILURES],
                 facts=[f for f in found.facts if f.turn in own and f.text not in told][:MAX_FINDINGS],
                 disproved=[s for s in found.disproved if s.turn in own][:MAX_FINDINGS],
@@ -89,6 +90,11 @@ def _is_durable(turns: list[Turn], heard: hearing.Heard, found: findings.Found, 
     # Only looked at: an answer is kept when a fault was asked about and what it says was seen.
     asked = any(cues.has("problem", turn.text[:1200], turn.spoken) for turn in turns)
     return asked and any(fact.causal and any(not n.isdigit() for n in fact.confirmed) for fact in found.facts)
+
+
+def _only_complains(wish: Wish, faults: set[str]) -> bool:
+    """Whether a wish of no lasting kind is the sentence that told of a fault: it stands beside what mended it."""
+    return wish.kind in ("decision", "fact") and not wish.about and wish.quote in faults
 
 
 def _attempt(turn: Turn, said: str, why: str) -> str:

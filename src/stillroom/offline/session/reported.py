@@ -40,7 +40,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
     symptom = opening = first = ""
     carried: list[Statement] = []  # said in a turn whose fix came with a later one
     for turn in turns:
-        told = _symptom(turn, [w.quote for w in heard.wishes if w.turn == turn.number > 0 and w.kind == "rule"])
+        told = _symptom(turn, [w.quote for w in heard.wishes if w.turn == turn.number and w.kind == "rule"])
         opening = opening or _opening(turn)
         if turn.number in heard.undone:
             # What they had wanted done about it was taken back.
@@ -59,9 +59,9 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
             if explaining and symptom:
                 carried = explaining
             continue
-        before = [s for s in here if s.step < edits[-1] and s.tone != "hypothesis"]
-        near = [s for s in carried if turn.number - s.turn <= _TURNS_APART]
-        causes = explanations.explanation(before or near, frozenset(), ())
+        believed = [s for s in here if s.step < edits[-1] and s.tone != "hypothesis"]
+        carried = [s for s in carried if turn.number - s.turn <= _TURNS_APART and s.tone != "hypothesis"]
+        causes = explanations.explanation(believed or carried, frozenset(), ())
         # What is found only after an edit explains the one that comes next.
         carried = [s for s in here if s.step > edits[-1] and s.causal and s.tone == "plain"]
         if not causes and any(f.turn == turn.number and f.causes for f in known):
