@@ -71,7 +71,7 @@ def raw_memory(tasks: Sequence[TaskNotes], *, cwd: str) -> str:
         lines += ["", f"### Task {number}: {task.name}", "", f"task: {task.name}", f"task_group: {task.group}"]
         lines += [f"task_outcome: {task.outcome}", ""]
         lines += _section("Preference signals", map(_wish_line(task), _kept(task.wishes)))
-        lines += _section("Reusable knowledge", [*map(_told_line, _told(task.wishes)), *map(_fact_line, task.facts)])
+        lines += _section("Reusable knowledge", _knowledge_lines(task))
         lines += _section("Failures and how to do differently", _failure_lines(task))
         lines += _section("References", _references(task))
     return _within(lines, MAX_RAW_MEMORY_BYTES)
@@ -90,7 +90,7 @@ def rollout_summary(tasks: Sequence[TaskNotes], *, cwd: str, branch: str | None)
         lines += _section("Preference signals", map(_wish_line(task), _kept(task.wishes)))
         lines += _section("Key steps", _steps(task))
         lines += _section("Failures and how to do differently", _failure_lines(task))
-        lines += _section("Reusable knowledge", [*map(_told_line, _told(task.wishes)), *map(_fact_line, task.facts)])
+        lines += _section("Reusable knowledge", _knowledge_lines(task))
         lines += _section("References", _references(task))
     return _within(lines, MAX_SUMMARY_BYTES)
 
@@ -124,10 +124,6 @@ def _says_nothing(name: str) -> bool:
 
 def _kept(wishes: Sequence[Wish]) -> list[Wish]:
     return [w for w in wishes if w.kind != "fact"]
-
-
-def _told(wishes: Sequence[Wish]) -> list[Wish]:
-    return [w for w in wishes if w.kind == "fact"]
 
 
 def _wish_line(task: TaskNotes) -> Callable[[Wish], str]:
@@ -173,8 +169,19 @@ def _fact_line(fact: Statement) -> str:
     )
 
 
+def _knowledge_lines(task: TaskNotes) -> list[str]:
+    told = [_told_line(wish) for wish in task.wishes if wish.kind == "fact"]
+    answers = [_answer_line(failure) for failure in task.failures if failure.asked]
+    return [*told, *answers, *map(_fact_line, task.facts)]
+
+
+def _answer_line(asked: Failure) -> str:
+    told = " ".join(cause.text for cause in asked.causes)
+    return f"- {shorten(f'asked “{asked.reported}”, the assistant found: {told}', LINE_CHARS)}"
+
+
 def _failure_lines(task: TaskNotes) -> list[str]:
-    lines = [_failure_line(failure) for failure in task.failures]
+    lines = [_failure_line(failure) for failure in task.failures if not failure.asked]
     lines += [f"- disproved, not the cause: {shorten(s.text, 300)}" for s in task.disproved]
     lines += [f"- tried and reverted (taken back by the user): {text}" for text in task.undone]
     lines += [f"- left open: {s.text}" for s in task.open]

@@ -19,6 +19,7 @@ class Failure:
     error: str = ""
     reported: str = ""  #: the user's words, when no command showed it
     worded: bool = True  #: those words say what is wrong, more than "fix"
+    asked: bool = False  #: those words only ask what is the case: what explains it is the answer
     measured: bool = False  #: a command read otherwise after the fix than before it
     attempts: int = 1
     #: The run that passed: the same command, or another one for the same purpose.

@@ -13,11 +13,13 @@ from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.findings import Found, Statement
 from stillroom.offline.session.hearing import Heard
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.session.wish import BARE
+from stillroom.offline.session.wish import BARE, Wish
 from stillroom.offline.text import mentions, words
 from stillroom.pattern import late
 from stillroom.rollouts.events import Ran
 
+_ASKS = ("?", "？", "か。")
+"""Ends a question that is typed as one."""
 _TURNS_APART = 3
 """A fix that comes later than this after its explanation is not tied to it."""
 _READING = late(r"(?<![\w./-])\d+(?:[.,]\d+)?")
@@ -40,7 +42,8 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
     symptom = opening = first = ""
     carried: list[Statement] = []  # said in a turn whose fix came with a later one
     for turn in turns:
-        told = _symptom(turn, [w.quote for w in heard.wishes if w.turn == turn.number and w.kind == "rule"])
+        wanted = [w.quote for w in heard.wishes if w.turn == turn.number and _is_wanted(w)]
+        told = _symptom(turn, wanted)
         opening = opening or _opening(turn)
         if turn.number in heard.undone:
             # What they had wanted done about it was taken back.
@@ -55,7 +58,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         if not edits:
             # The fix may come a message or two later, when the user has said go.
             explaining = _explaining(turn, here, symptom) if turn.number not in heard.contradicted else []
-            symptom = symptom or (_fullest(turn) if explaining and not _only_asks_what(turn) else "")
+            symptom = symptom or (_fullest(turn, wanted) if explaining and not _only_asks_what(turn) else "")
             if explaining and symptom:
                 carried = explaining
             continue
@@ -69,9 +72,10 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
             symptom = ""
         if causes and (symptom or (_first(turn) and (_is_seen(turn, causes) or _is_praised(turn, turns)))):
             told = symptom or opening or _first(turn)
-            worded = bool(symptom or not turn.number) or _is_on(told, causes)
+            worded = bool(symptom or not turn.number) or (told not in wanted and _is_on(told, causes))
             worded = worded and _beyond_asking(_lasting_part(told, turn.spoken) or told, turn.spoken) >= BARE
-            out.append(replace(_failure(turns, turn, told, causes, edits[-1]), worded=worded))
+            asked = told.endswith(_ASKS) and not any(cues.has(kind, told, turn.spoken) for kind in ("why", "problem"))
+            out.append(replace(_failure(turns, turn, told, causes, edits[-1]), worded=worded, asked=asked))
             symptom = ""
         elif first and turn.number not in heard.contradicted and measured.across(turns, turn, edits[0], edits[-1]):
             after = _on_the_edits(turn, [s for s in here if s.step > edits[-1]])
@@ -81,10 +85,15 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
     return out
 
 
-def _symptom(turn: Turn, rules: Sequence[str]) -> str:
-    """The sentence that tells of a fault or asks to find one; what it quotes, and one of `rules`, tells of none."""
+def _is_wanted(wish: Wish) -> bool:
+    """Whether the words of a wish say what is wanted, and not only what came of them."""
+    return wish.kind in ("rule", "preference") or (wish.kind == "decision" and not wish.seen)
+
+
+def _symptom(turn: Turn, wanted: Sequence[str]) -> str:
+    """The sentence that tells of a fault or asks to find one; what it quotes, and one of `wanted`, tells of none."""
     own = _own(turn) if not stance.takes_back(turn) else []
-    own = [s for s in own if not any(s in rule for rule in rules)]
+    own = [s for s in own if not any(s in quote for quote in wanted)]
     if turn.number:
         # "Then change the timeout first": what is to be done, after the fault was spoken of.
         own = [s for s in own if not cues.opens("order", cues.without_opener(s, turn.spoken), turn.spoken)]
@@ -96,7 +105,7 @@ def _symptom(turn: Turn, rules: Sequence[str]) -> str:
                 return told
     asked = next((s for s in own if any(cues.has(kind, s, turn.spoken) for kind in ("problem", "repair"))), "")
     # "The feed shows old posts. Find out why": of what opens a session, the fault is what was told before that.
-    return (_fullest(turn) if asked and not turn.number else "") or asked
+    return (_fullest(turn, wanted) if asked and not turn.number else "") or asked
 
 
 def _tells(sentence: str, spoken: tuple[str, ...]) -> float:
@@ -113,7 +122,7 @@ def _beyond_asking(told: str, spoken: tuple[str, ...]) -> float:
 
 def _opening(turn: Turn) -> str:
     """What a session begins with, when that asks for nothing to be made or left: a fault, by whatever words."""
-    told = _fullest(turn) if not turn.number else ""
+    told = _fullest(turn, ()) if not turn.number else ""
     asks = kinds.asks_for_work(told, turn.spoken) or kinds.is_question(told, turn.spoken)
     if asks or any(cues.has(kind, told, turn.spoken) for kind in ("prohibition", "personal", "oneoff")):
         return ""
@@ -224,9 +233,10 @@ def _only_asks_what(turn: Turn) -> bool:
     return all(kinds.is_question(s, turn.spoken) for s in _own(turn)) and not cues.has("why", turn.text, turn.spoken)
 
 
-def _fullest(turn: Turn) -> str:
+def _fullest(turn: Turn, wanted: Sequence[str]) -> str:
     """Of the first sentences, the one that says most of what is the case."""
     told = [s for s in _own(turn)[:3] if not cues.has("bygone", s, turn.spoken)]
+    told = [s for s in told if not any(s in quote for quote in wanted)]
     return max(told, key=lambda s: _tells(s, turn.spoken), default="")
 
 

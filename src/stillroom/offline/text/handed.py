@@ -11,10 +11,10 @@ from stillroom.pattern import late
 _CHAT = late(
     r"^\W{0,3}(?:[\[(]?\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]m)?[\])]?\s*[-–,]?\s*@?[\w.-]+(?: [\w.-]+)?\s*[:：>]\s"
     r"|@?[\w.-]+(?: [\w.-]+)?,?\s*[\[(]?\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]m)?[\])]?\s*[:：>-]\s*\S"
-    r"|<@?[\w.-]{2,20}>\s)",
+    r"|<@?[\w.-]{2,20}>\s|@[\w.-]{2,30}\s?[:：]\s)",
     re.IGNORECASE,
 )
-"""Somebody's line of a chat: a name beside a time of day, or in angle brackets."""
+"""Somebody's line of a chat: a name beside a time of day, in angle brackets, or behind an at sign."""
 _SPEAKER = late(
     r"^\s*(?:[-*•・]\s*)?([A-ZÀ-ÞА-Я][\w.]+(?: [\w.]+)?|[\u4e00-\u9fff\u3041-\u30ff\uac00-\ud7a3]{1,6})"
     r"\s*[:：]\s*\S"

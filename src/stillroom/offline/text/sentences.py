@@ -23,11 +23,12 @@ _LOG = late(
       |FAIL|FAILED|PASS|PASSED)(?:[\])>:|]|\s+[\w./\[(-]*[:\]/._]|\s{2,})
     | [\[【(](?:AVISO|ADVERTENCIA|FALLO|ERRO|WARNUNG|FEHLER|HINWEIS|AVERTISSEMENT|ERREUR|ОШИБКА|ВНИМАНИЕ
       |ПРЕДУПРЕЖДЕНИЕ|警告|错误|提示|信息|エラー|오류|경고)[\])】]
-    | [\[(](?:info|warn|warning|error|debug)[\])]\s | (?:error|fatal|panic|warning)(?:\[\w+\])?:\s
+    | [\[(](?:info|warn|warning|error|debug)[\])]\s | (?:[Ee]rror|fatal|panic|warning)(?:\[\w+\])?:\s
     | (?:npm|pnpm|yarn)\s(?:ERR!|WARN) | (?:make|ld|gcc|clang)(?:\[\d+\])?:\s | remote:\s
     | at\s[\w$.<>/\\\[\] ]+\(.*:\d+.*\)\s*$ | at\s\S+:\d+
     | File\s".*",\sline\s\d+ | Traceback\s\(most | Caused\sby:\s\w+[.:] | \.\.\.\s\d+\smore | goroutine\s\d+
     | [\w.]+(?:Error|Exception|Warning)(?::|\s\[)
+    | [✓✔✗✘✖×●○◯⨯]\s | \d+:\d+\s+(?:error|warning|warn|info)\b
     | [$%❯➜#]\s\S+ | PS\s\S+>\s | \w+@[\w.-]+[:\s].*[$\#]\s
     | (?:\+\+\+|---|@@|diff\s--git|index\s[0-9a-f]{7})\s
     | [+-]\s*(?:import|def|class|const|let|var|return|if|function|fn|pub)\b
@@ -44,6 +45,8 @@ _LOG = late(
     )""",
     re.VERBOSE,
 )
+_ENDS = tuple(".!?。！？:：")
+"""A line that ends so goes on in no other one."""
 _UNBROKEN = late(r"\S{160,}")
 
 # Where a sentence ends: CJK marks at once, Latin ones before a space. `…` and `...` end too.
@@ -64,16 +67,20 @@ def without_pastes(text: str) -> str:
     lines = text.split("\n")
     loggy = [_is_pasted(line) for line in lines]
     kept: list[str] = []
+    within = False  # the last line that holds anything was pasted
     for number, line in enumerate(lines):
-        if loggy[number]:
+        if not line.strip():
+            kept.append(line)
             continue
-        # A line between two pasted ones, or set in under one, belongs to the paste.
+        # A line between two pasted ones, set in under one, or alone between a gap and one, belongs to the paste.
         before = number > 0 and loggy[number - 1]
         after = number + 1 < len(lines) and loggy[number + 1]
-        if line.strip() and ((before and after) or (before and line[:1] in " \t")) and not _BULLET.match(line):
+        heads = after and number > 0 and not lines[number - 1].strip() and not line.rstrip().endswith(_ENDS)
+        if (heads or (before and after) or (within and line[:1] in " \t")) and not _BULLET.match(line):
             loggy[number] = True
-            continue
-        kept.append(line)
+        within = loggy[number]
+        if not within:
+            kept.append(line)
     return "\n".join(kept)
 
 
@@ -132,7 +139,7 @@ def _paragraphs(text: str) -> list[str]:
             paragraphs.append(line[(heading or bullet).end() :].strip())  # type: ignore[union-attr]
             open_paragraph = bullet is not None
             continue
-        continues = open_paragraph and len(paragraphs[-1]) >= 50 and not paragraphs[-1].endswith(tuple(".!?。！？:："))
+        continues = open_paragraph and len(paragraphs[-1]) >= 50 and not paragraphs[-1].endswith(_ENDS)
         if continues and (stripped[0].islower() or not stripped[0].isascii() or stripped[0] in "`(\"'"):
             glue = "" if ord(stripped[0]) > 0x2E80 and ord(paragraphs[-1][-1]) > 0x2E80 else " "
             paragraphs[-1] += glue + stripped
