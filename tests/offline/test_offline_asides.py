@@ -93,10 +93,10 @@ def test_a_short_change_of_mind_is_told_with_what_it_is_on() -> None:
     assert not any("5511" in quote and "tinkering" in quote for quote in kept)
 
 
-def test_a_default_never_says_the_opposite_of_the_quote() -> None:
+def test_a_default_says_how_far_it_reaches_and_not_the_quote_again() -> None:
     turns = session(*FIX, "and please: no inline styles in the widget", edit("-b = 1", "+b = 9"))
     wish = hearing.listen(turns).wishes[0]
-    assert implied(wish, ("en",), "shop") == "default in shop"
+    assert implied(wish, "shop") == "default in shop"
 
 
 def test_a_complaint_keeps_what_is_wrong_when_its_day_is_left_out() -> None:

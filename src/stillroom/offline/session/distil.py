@@ -51,7 +51,6 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
                 group=group,
                 cwd=cwd,
                 outcome=outcome.of(task.turns, after, found),
-                spoken=task.turns[0].spoken,
                 wishes=[w for w in heard.wishes if w.turn in own and not _only_complains(w, faults)][:MAX_WISHES],
                 failures=[f for f in failed if f.turn in own][:MAX_FAILURES],
                 facts=[f for f in found.facts if f.turn in own and f.text not in told][:MAX_FINDINGS],

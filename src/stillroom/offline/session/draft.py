@@ -42,7 +42,6 @@ class TaskNotes:
     group: str  #: project
     cwd: str
     outcome: Outcome
-    spoken: tuple[str, ...]
     wishes: Sequence[Wish]
     failures: Sequence[Failure]
     facts: Sequence[Statement]
@@ -148,7 +147,7 @@ def _wish_line(task: TaskNotes) -> Callable[[Wish], str]:
             text += f", then changed it: {change}"
         if wish.replaced:
             text += " (they had said otherwise before)"
-        tail = f" -> {implied(wish, task.spoken, task.group)}"
+        tail = f" -> {implied(wish, task.group)}"
         return f"- {shorten(text, LINE_CHARS - len(tail) - 2)}{tail}"
 
     return line

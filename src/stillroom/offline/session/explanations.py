@@ -27,7 +27,8 @@ def with_causes(failures: list[Failure], turns: Sequence[Turn], found: Found) ->
             else (failure.turn, len(turns[failure.turn].steps))
         )
         near = words.content(" ".join([failure.error, failure.command, *failure.files]))
-        named = words.content(" ".join([failure.error, *failure.files, *(c.text for c in failure.causes)]))
+        telling = " ".join([failure.error, *failure.files, *(c.text for c in failure.causes)])
+        named = words.content(telling) | words.pieces(telling)
         rivals = [f for f in failures[number + 1 :] if (f.turn, f.step) < end]
         inside = [s for s in found.said if start < (s.turn, s.step) < end and s.text not in taken]
         causes = explanation(inside, near, rivals)
@@ -55,7 +56,7 @@ def _explained(failure: Failure, named: frozenset[str], turns: Sequence[Turn]) -
             # What they want from now on is no word on what failed.
             continue
         content = words.content(sentence)
-        if words.weight(content) >= 3 and words.weight(content & named) >= 1:
+        if words.weight(content) >= 3 and words.weight((content | words.pieces(sentence)) & named) >= 1:
             return words.shorten(sentence, 200)
     return ""
 

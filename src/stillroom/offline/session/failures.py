@@ -20,7 +20,7 @@ _LOOK_AHEAD_STEPS = 400
 
 _REMEDIES = late(
     r"(?<![a-z])(?:i|in|install|add|up|start|restart|reload|enable|login|sync|pull|update|upgrade|init|migrat\w+|generate|gen|create|set|use"
-    r"|link|clean|purge|rebuild|build|reset|setup|bootstrap|refresh|renew|apply|mount|seed|compile|kill|rm|prune)(?![a-z])"
+    r"|link|clean|purge|rebuild|build|reset|setup|bootstrap|refresh|renew|apply|mount|keyscan|keygen|trust|register|configure|config|seed|compile|kill|rm|prune)(?![a-z])"
 )
 
 
@@ -126,17 +126,20 @@ def _follow(first: Step, later: list[Step], turns: Sequence[Turn]) -> tuple[Fail
             passed_step=passed.step,
             other_command=passed.base != first.base or (passed.part != first.part and not edits),
             files=tuple(dict.fromkeys(path for path, _ in edits)),
-            remedy="" if edits else _remedy(later, last, passed),
+            remedy="" if edits else _remedy(later, last, passed, turns),
             change=runs.added(edits[-1][1]) if edits else "",
         ),
         used,
     )
 
 
-def _remedy(later: list[Step], last: Step, passed: Step) -> str:
+def _remedy(later: list[Step], last: Step, passed: Step, turns: Sequence[Turn]) -> str:
     """The command between the last failure and the run that passed, if there are few: it made the difference."""
-    between = [s for s in later if last.place < s.place < passed.place and s.base != passed.base and not s.failed]
-    told = [s.part for s in between if _REMEDIES.search(s.part)]
+    before = later[: later.index(passed)]  # of a chain of commands, those that stand before it too
+    between = [s for s in before if s.place > last.place and s.base != passed.base and not s.failed]
+    if passed.part != last.part:
+        between = [s for s in between if s.place < passed.place]  # what was told otherwise made the difference
+    told = [s.part for s in between if _REMEDIES.search(s.part) or s.base in turns[s.turn].text]
     return told[-1] if told and len(between) <= _FEW else ""
 
 

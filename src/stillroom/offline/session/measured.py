@@ -12,7 +12,7 @@ _TURNS_BACK = 3
 """What was measured longer ago than this was measured for something else."""
 
 
-_CHECKS = frozenset({"test", "tests", "spec", "build", "compile", "lint", "check", "typecheck", "format", "install"})
+CHECKS = frozenset({"test", "tests", "spec", "build", "compile", "lint", "check", "typecheck", "format", "install"})
 
 
 def across(turns: Sequence[Turn], turn: Turn, first: int, last: int) -> bool:
@@ -25,7 +25,7 @@ def across(turns: Sequence[Turn], turn: Turn, first: int, last: int) -> bool:
 
 def _reads(step: Step) -> bool:
     """Whether a run shows a reading: a test or a build tells only whether it passed, and how long it took."""
-    return not (step.failed or step.core & _CHECKS or checks.says_passed(step.run)) and bool(step.run.output.strip())
+    return not (step.failed or step.core & CHECKS or checks.says_passed(step.run)) and bool(step.run.output.strip())
 
 
 def _differ(one: Step, other: Step) -> bool:

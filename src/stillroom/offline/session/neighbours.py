@@ -43,8 +43,9 @@ _PRONOUN = late(
 
 def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
     """Whether a short rule is on what the sentence before it names ("a binding.irb is left. never leave it")."""
-    if _PRONOUN.match(sentence):
+    if _PRONOUN.match(sentence) or _points_back(sentence, spoken):
         leans = kinds.own_weight(before, spoken) >= 1 and not unmeant.is_idle(before, spoken)
+        leans = leans and not any(cues.has(kind, before, spoken) for kind in ("verdict", "works", "thanks"))
     else:
         leans = any(not name[0].isdigit() for name in words.identifiers(before)) and not words.identifiers(sentence)
         leans = leans and kinds.own_weight(sentence, spoken) < kinds.LEANING
@@ -54,6 +55,13 @@ def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
         and not kinds.is_question(before, spoken)
         and not unmeant.is_idle(sentence, spoken)
     )
+
+
+def _points_back(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a short sentence says "it" or "that" of what it doesn't name ("don't run anything on it")."""
+    if words.identifiers(sentence) or not cues.has("anaphora", sentence, spoken):
+        return False
+    return kinds.own_weight(sentence, spoken) < kinds.LEANING
 
 
 def answers_itself(sentence: str, following: Sequence[str], spoken: tuple[str, ...]) -> int:

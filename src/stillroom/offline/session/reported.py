@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stillroom.offline import cues
-from stillroom.offline.session import explanations, kinds, measured, referents, runs, stance
+from stillroom.offline.session import explanations, kinds, measured, referents, runs, stance, unmeant
 from stillroom.offline.session.checkout import Line, lines_of
 from stillroom.offline.session.failure import Failure
 from stillroom.offline.session.findings import Found, Statement
@@ -28,6 +28,8 @@ _SAYS_SOMETHING = 1.0
 """A clause of a symptom tells something from this on (in words)."""
 _TELLS_WITHOUT = 3.0
 """Of a clause the words for its day are left out when the rest says this much (in words)."""
+_OPENING_SENTENCES = 6
+"""Of a message that are looked at for what it is about: people come to it after a greeting and who they are."""
 _TELLING = 2
 """What is said without a fault having been reported explains something from this score on."""
 
@@ -59,7 +61,12 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
             # The fix may come a message or two later, when the user has said go.
             explaining = _explaining(turn, here, symptom) if turn.number not in heard.contradicted else []
             symptom = symptom or (_fullest(turn, wanted) if explaining and not _only_asks_what(turn) else "")
-            if explaining and symptom:
+            helped = _helped(turn, explaining, turns) if explaining and symptom else ""
+            if helped:
+                causes = explanations.explanation(explaining, frozenset(), ())
+                out.append(replace(_failure(turns, turn, symptom, causes, -1), passed="", remedy=helped))
+                symptom, carried = "", []
+            elif explaining and symptom:
                 carried = explaining
             continue
         believed = [s for s in here if s.step < edits[-1] and s.tone != "hypothesis"]
@@ -67,7 +74,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         causes = explanations.explanation(believed or carried, frozenset(), ())
         # What is found only after an edit explains the one that comes next.
         carried = [s for s in here if s.step > edits[-1] and s.causal and s.tone == "plain"]
-        if not causes and any(f.turn == turn.number and f.causes for f in known):
+        if not causes and any(turn.number in (f.turn, f.passed_turn) and f.causes for f in known):
             # What was complained of is what the command showed.
             symptom = ""
         if causes and (symptom or (_first(turn) and (_is_seen(turn, causes) or _is_praised(turn, turns)))):
@@ -161,6 +168,17 @@ def _explaining(turn: Turn, here: list[Statement], symptom: str) -> list[Stateme
     return here if turn.runs and explains else []
 
 
+def _helped(turn: Turn, explaining: Sequence[Statement], turns: Sequence[Turn]) -> str:
+    """The command after an explanation that mended the fault without an edit: the user says next that it is well."""
+    after = turns[turn.number + 1] if turn.number + 1 < len(turns) else None
+    if after is None or not after.sentences or not cues.has("works", after.sentences[0], after.spoken):
+        return ""
+    if cues.has("broken", after.text, after.spoken):
+        return ""
+    ran = [s for s in runs.steps(turn, after=explaining[-1].step) if not (s.failed or s.core & measured.CHECKS)]
+    return ran[0].part if ran else ""
+
+
 def _is_praised(turn: Turn, turns: Sequence[Turn]) -> bool:
     """Whether the user, who had asked for nothing to be made, says next that it is well now."""
     after = turns[turn.number + 1] if turn.number + 1 < len(turns) else None
@@ -223,6 +241,8 @@ def _own(turn: Turn) -> list[str]:
 
 
 def _first(turn: Turn) -> str:
+    if not turn.number and (told := _fullest(turn, ())):
+        return told
     said = [s for s in (*_own(turn), *turn.sentences) if not kinds.is_passing(s, turn.spoken)]
     announced = (s for s in turn.sentences if s.endswith((":", "：")))
     return said[0] if said else next(announced, "")
@@ -235,9 +255,18 @@ def _only_asks_what(turn: Turn) -> bool:
 
 def _fullest(turn: Turn, wanted: Sequence[str]) -> str:
     """Of the first sentences, the one that says most of what is the case."""
-    told = [s for s in _own(turn)[:3] if not cues.has("bygone", s, turn.spoken)]
-    told = [s for s in told if not any(s in quote for quote in wanted)]
-    return max(told, key=lambda s: _tells(s, turn.spoken), default="")
+    told = [s for s in _own(turn)[:_OPENING_SENTENCES] if not any(s in quote for quote in wanted)]
+    told = [s for s in told if not cues.has("bygone", s, turn.spoken)]
+    if not turn.number:
+        told = [s for s in told if not (unmeant.is_idle(s, turn.spoken) or _only_asks_for_work(s, turn.spoken))]
+    return max(told, key=lambda s: _beyond_asking(s, turn.spoken), default="")
+
+
+def _only_asks_for_work(sentence: str, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence only says what is to be done ("let's just delete it")."""
+    clauses = (c for c in kinds.CLAUSES.split(sentence) if kinds.own_weight(c, spoken) >= _SAYS_SOMETHING)
+    point = cues.without_opener(next(clauses, ""), spoken)
+    return cues.opens("request", point, spoken) > 0 and not cues.has("problem", sentence, spoken)
 
 
 def _without_its_day(clause: str, spoken: tuple[str, ...]) -> str:

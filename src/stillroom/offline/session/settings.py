@@ -216,7 +216,9 @@ def _tell(setting: Setting, kept: list[Wish], turn: Turn, given: Sequence[Settin
     sentence = _without_clauses(turn.sentences[setting.sentence], [s for s in own if s.heir is not None], own)
     if gives_secret(sentence):
         return
-    if not kinds.is_order(sentence, turn.spoken) or (not turn.number and cues.has("problem", sentence, turn.spoken)):
+    if not kinds.is_order(_up_to(setting.said, sentence), turn.spoken) or (
+        not turn.number and cues.has("problem", sentence, turn.spoken)
+    ):
         return
     if kinds.own_weight(sentence, turn.spoken) < BARE and setting.sentence:
         before = turn.sentences[setting.sentence - 1]
@@ -224,6 +226,13 @@ def _tell(setting: Setting, kept: list[Wish], turn: Turn, given: Sequence[Settin
             sentence = f"{before} {sentence}"
     quote = words.shorten(sentence, QUOTE_CHARS)
     kept.append(Wish(turn.number, "decision", quote, seen=seen, changes=True, subject=words.content(quote)))
+
+
+def _up_to(said: str, sentence: str) -> str:
+    """`sentence` up to the clause that tells the number: what comes after it takes nothing of it back."""
+    clauses = kinds.CLAUSES.split(sentence)
+    last = max((i for i, clause in enumerate(clauses) if said in clause), default=len(clauses))
+    return " ".join(clauses[: last + 1])
 
 
 def _is_on(setting: Setting, turn: Turn) -> bool:
