@@ -1,4 +1,4 @@
-"""Writes a file of ours whole, for its owner only."""
+"""Makes files that only their owner can read, and writes them whole."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ import os
 from pathlib import Path
 
 from stillroom.system import NEW
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file, and its folder, for the owner only; one that is there stays as it is. Raises `OSError`.
+
+    One that is there is not even opened: closing it would drop the locks that SQLite has on it in this process.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        os.close(os.open(path, NEW, 0o600))
+    except FileExistsError:
+        pass
 
 
 def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from stillroom.config import StageTwo
-from stillroom.consolidate.prompt import corrections_prompt, read, render, render_prompt
+from stillroom.consolidate.prompt import corrections_prompt, read, render_prompt
+from stillroom.template import render
 from stillroom.workspace.handbook import shape
 
 

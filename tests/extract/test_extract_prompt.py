@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from stillroom.config import StageOne
 from stillroom.errors import InvalidReply
-from stillroom.extract.prompt import input_prompt, prompt_version, render, system_prompt
+from stillroom.extract.prompt import input_prompt, prompt_version, system_prompt
 from stillroom.extract.reading import rollout_token_limit
 from stillroom.extract.schema import SCHEMA, Reply, parse_reply
+from stillroom.template import render
 from stillroom.testing.strict import schema_fault
 
 

@@ -6,14 +6,13 @@ What is filled in comes from code alone; nothing that a session said gets into t
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stillroom.config import StageTwo
+from stillroom.template import render
 
-_VARIABLE = re.compile(r"\{\{ *(\w+) *\}\}")
 _DIFF_FILE = "phase2_workspace_diff.md"
 _BYTES_PER_TOKEN = 4
 _TEMPLATES = ("consolidation.md", "extensions.md", "task.md", "corrections.md")
@@ -73,17 +72,6 @@ def corrections_prompt(findings: Sequence[str]) -> str:
     if len(findings) > _MAX_FINDINGS:
         shown.append(f"- [cut: {len(findings) - _MAX_FINDINGS} more]")
     return render(read("corrections.md"), findings="\n".join(shown))
-
-
-def render(template: str, **variables: str) -> str:
-    """Fill in `{{ name }}`. Raises `LookupError` for a variable that is not given, or given and not used.
-
-    What is filled in is never looked at again.
-    """
-    wanted = {match[1] for match in _VARIABLE.finditer(template)}
-    if wanted != variables.keys():
-        raise LookupError(f"the template wants {sorted(wanted)} and was given {sorted(variables)}")
-    return _VARIABLE.sub(lambda match: variables[match[1]], template)
 
 
 def read(name: str) -> str:

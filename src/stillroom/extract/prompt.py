@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from functools import cache
 from pathlib import Path
 
 from stillroom.config import ExtractionInput
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME
+from stillroom.template import render
 
 _FORMS: dict[ExtractionInput, str] = {
     "string": "a JSON array of its items",
@@ -18,7 +18,6 @@ _FORMS: dict[ExtractionInput, str] = {
 _VERSION_DIGITS = 12
 #: Fewer than the four of a cut text: it must fit as small models count, too.
 _BYTES_PER_TOKEN = 3
-_VARIABLE = re.compile(r"\{\{ *(\w+) *\}\}")
 
 
 @cache
@@ -51,17 +50,6 @@ def prompt_version(form: ExtractionInput) -> str:
     other words."""
     texts = "\0".join((system_prompt(), _read("input.md"), _FORMS[form], SCHEMA_NAME, json.dumps(SCHEMA)))
     return hashlib.sha256(texts.encode()).hexdigest()[:_VERSION_DIGITS]
-
-
-def render(template: str, **variables: str) -> str:
-    """Fill in `{{ name }}`. Raises `LookupError` for a variable that is not given, or given and not used.
-
-    What is filled in is never looked at again: a session that holds `{{ name }}` stays as it is.
-    """
-    wanted = {match[1] for match in _VARIABLE.finditer(template)}
-    if wanted != variables.keys():
-        raise LookupError(f"the template wants {sorted(wanted)} and was given {sorted(variables)}")
-    return _VARIABLE.sub(lambda match: variables[match[1]], template)
 
 
 @cache

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from stillroom.config import DatabaseLimits
 from stillroom.errors import NewerSchema, StoreReadOnly, StoreUnavailable
+from stillroom.private_file import create_private
 from stillroom.store.holders import holders
 from stillroom.system import Room
 
@@ -102,7 +103,7 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         with self._typed_errors():
             if not self._in_memory:
-                _create_private(self.path)
+                create_private(self.path)
             db = sqlite3.connect(
                 ":memory:" if self._in_memory else self.path,
                 timeout=self._limits.busy_timeout_ms / 1000,
@@ -264,15 +265,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def _create_private(path: Path) -> None:
-    """Create the file for its owner only: it holds what sessions said. SQLite's side files copy its mode."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        pass  # never opened here: closing it would drop the locks of another connection of this process
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 from stillroom.errors import RecallError
+from stillroom.private_file import create_private
 from stillroom.recall.fulltext.words import indexed
 from stillroom.store.database import is_refusal
 from stillroom.store.sql import parse_queries
@@ -102,7 +102,7 @@ class SearchIndex:
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
-            _create_private(self.path)
+            create_private(self.path)
             self.openings += 1
             self._db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA secure_delete = ON")  # what a user has forgotten must not linger
@@ -223,15 +223,6 @@ def _create_tables(db: sqlite3.Connection) -> None:
             db.execute(_QUERIES[query])
         db.execute(f"PRAGMA user_version = {_VERSION}")
     db.execute("COMMIT")
-
-
-def _create_private(path: Path) -> None:
-    """Create the file for its owner only: it holds what sessions said."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        pass
 
 
 def _is_damage(error: Exception) -> bool:
