@@ -90,6 +90,7 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
             f"stillroom.recall.telling.{name}"
             for name in ("instructions", "missing", "packing", "prepared", "quick_json")
         ),
+        "stillroom.system",
         "stillroom.wording",
     }
 
