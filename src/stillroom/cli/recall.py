@@ -71,6 +71,7 @@ def _as_json(told: Instructions | Nothing) -> dict[str, object]:
             "lines_of_other_projects": left.other_lines,
             "other_projects": left.other_projects,
             "lines_without_room": left.no_room,
+            "preferences_of_the_handbook": left.wishes,
             "bytes": left.bytes,
         },
         "version": told.version,

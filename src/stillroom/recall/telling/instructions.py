@@ -15,7 +15,7 @@ from stillroom.recall.projects.repository import identify
 from stillroom.recall.projects.switched_off import load_switched_off
 from stillroom.recall.telling.missing import mark_missing
 from stillroom.recall.telling.packing import pack
-from stillroom.recall.telling.prepared import SUMMARY, Prepared, load, stamp_of
+from stillroom.recall.telling.prepared import HANDBOOK, SUMMARY, Prepared, load, stamp_of
 from stillroom.wording import many, plain
 
 TYPE_CHECKING = False
@@ -113,6 +113,8 @@ def fast_instructions(
         return Nothing("there is no memory yet")
     if stamp != prepared.stamp:
         return Stale(f"`{SUMMARY}` was changed")
+    if stamp_of(f"{prepared.root}/{HANDBOOK}") != prepared.handbook:
+        return Stale(f"`{HANDBOOK}` was changed")
     return compose(prepared, home=home, cwd=cwd, max_chars=max_chars)
 
 
@@ -183,7 +185,7 @@ def compose(prepared: Prepared, *, home: str, cwd: str, max_chars: int | None = 
 
 def _chars(text: str) -> int:
     """As programs in JavaScript count them: in UTF-16."""
-    return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _tiers(prepared: Prepared, session: Repository, declared: Declared) -> Callable[[int], Tier]:
@@ -213,6 +215,8 @@ def shown(path: str) -> str:
 def _receipt(left: LeftOut, version: str, *, is_partial: bool) -> str:
     """What is not above, and how to get at it."""
     told = ["what was edited a moment ago"] if is_partial else []
+    if left.wishes:
+        told.append(f"{many(left.wishes, 'preference')} of this project that `{HANDBOOK}` has")
     if left.other_lines:
         told.append(f"{many(left.other_lines, 'line')} of {many(left.other_projects, 'other project')}")
     if left.no_room:
@@ -220,10 +224,11 @@ def _receipt(left: LeftOut, version: str, *, is_partial: bool) -> str:
     of = f"version {version[:_COMMIT_CHARS]} of the memory" if version else "the memory"
     if not told:
         return f"This is the whole index of {of}; nothing was left out."
-    about = f", about {-(-left.bytes // _BYTES_PER_TOKEN):,} tokens" if left else ""
+    about = f", about {-(-left.bytes // _BYTES_PER_TOKEN):,} tokens" if left.bytes else ""
+    files = f"`stillroom read {SUMMARY}`" + (f" and `stillroom read {HANDBOOK}`" if left.wishes else "")
     return (
         f"Left out of the index of {of}: {' and '.join(told)}{about}. To read all of it: "
-        f"`stillroom read {SUMMARY}`, or the MCP tool `read` with that path."
+        f"{files}, or the MCP tool `read` with that path."
     )
 
 

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from typing import Literal
 
     Tier = Literal["own", "global", "other"]
+    #: Of a line that the summary does not have: of the session's own project, or nobody's.
+    Extra = Literal["more", "unsaid"]
 
 HEADING, ITEM, MORE = "heading", "item", "more"
 _CUT = " … [cut]"
@@ -16,9 +18,19 @@ _CUT = " … [cut]"
 class Line:
     """One line of a summary; a fenced block counts as one."""
 
-    __slots__ = ("kind", "note", "paths", "scope", "size", "text", "up")
+    __slots__ = ("extra", "kind", "note", "paths", "scope", "size", "text", "up")
 
-    def __init__(self, text: str, *, kind: str, up: int, scope: int, note: str = "", paths: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        kind: str,
+        up: int,
+        scope: int,
+        note: str = "",
+        paths: Sequence[str] = (),
+        extra: int = 0,
+    ) -> None:
         self.text = text
         #: `heading`, `item` (a bullet, the start of a paragraph), or `more` of the item before it.
         self.kind = kind
@@ -28,6 +40,8 @@ class Line:
         self.scope = scope
         #: Files that it names, and that were there at the last pass.
         self.paths = paths
+        #: Not of the summary but of the handbook: for so many wishes it stands, itself and those that are not here.
+        self.extra = extra
         self.annotate(note)
 
     def annotate(self, note: str) -> None:
@@ -47,17 +61,19 @@ class Line:
 class LeftOut:
     """What a session is not given. Headings are not counted."""
 
-    __slots__ = ("bytes", "no_room", "other_lines", "other_projects")
+    __slots__ = ("bytes", "no_room", "other_lines", "other_projects", "wishes")
 
     def __init__(self) -> None:
         self.other_lines = 0
         self.other_projects = 0
         #: Lines that would have been given if there were room.
         self.no_room = 0
+        #: Wishes of the session's own project that the handbook has and it is not told.
+        self.wishes = 0
         self.bytes = 0
 
     def __bool__(self) -> bool:
-        return bool(self.bytes)
+        return bool(self.bytes or self.wishes)
 
 
 def is_bullet(text: str) -> bool:
@@ -71,19 +87,32 @@ def pack(
     """At most `limit_bytes` of the lines, in their order, each whole or not at all.
 
     First what is the session's own, then what holds everywhere, then, if wanted, the rest; in each of the three the
-    summary's own order is the order of worth. A line that alone is over the limit is cut, and says so.
+    summary's own order is the order of worth. A line that alone is over the limit is cut, and says so. What room is
+    left then is for what the handbook has of the session's own project.
     """
     tiers = {scope: tier_of(scope) for scope in {line.scope for line in lines} - {-1}}
     tiers[-1] = "global"
     wanted: tuple[Tier, ...] = ("own", "global", "other") if others_too else ("own", "global")
-    refused = {number for number, line in enumerate(lines) if tiers[line.scope] not in wanted}
+    order: tuple[Tier | Extra, ...] = (*wanted, "more")
+    numbers: dict[Tier | Extra, list[int]] = {"own": [], "global": [], "other": [], "more": [], "unsaid": []}
+    for number, line in enumerate(lines):
+        tier = tiers[line.scope]
+        numbers[tier if not line.extra else "more" if tier == "own" else "unsaid"].append(number)
+    refused = {number for each in numbers.keys() - set(order) for number in numbers[each]}
     chosen: dict[int, str] = {}
     left = LeftOut()
     room = limit_bytes
-    for tier in wanted:
-        for number, line in enumerate(lines):
-            if line.kind == HEADING or number in chosen or tiers[line.scope] != tier:
+    said: set[str] = set()
+    for each in order:
+        for number in numbers[each]:
+            line = lines[number]
+            if line.kind == HEADING or number in chosen:
                 continue
+            if each == "more":
+                left.wishes += line.extra - 1
+                if line.text in said:  # of another checkout
+                    continue
+                said.add(line.text)
             chain = _chain(lines, number, chosen, refused)
             size = sum(lines[index].size for index in chain)
             cut = ""
@@ -97,9 +126,12 @@ def pack(
                 room = 0
             if number not in chosen or cut:
                 refused.add(number)
-                left.no_room += 1
                 left.bytes += line.size
-    others = [line for line in lines if line.kind != HEADING and tiers[line.scope] not in wanted]
+                if each == "more":
+                    left.wishes += 1
+                else:
+                    left.no_room += 1
+    others = [] if others_too else [lines[number] for number in numbers["other"] if lines[number].kind != HEADING]
     left.other_lines = len(others)
     left.other_projects = len({line.scope for line in others})
     left.bytes += sum(line.size for line in others)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 FILE = "recall.json"
 SUMMARY = "memory_summary.md"
-_FORMAT = 5
+HANDBOOK = "MEMORY.md"
+_FORMAT = 6
 #: The first row of a summary, and what a consolidation writes where there is nothing to say.
 VERSION = "v1"
 PLACEHOLDERS = frozenset({"- none yet", "- none known yet", "Nothing is known of the user yet."})
@@ -39,6 +40,7 @@ class Prepared:
         "choices",
         "config",
         "folders",
+        "handbook",
         "is_off",
         "is_partial",
         "lines",
@@ -59,6 +61,7 @@ class Prepared:
         stamp: Stamp,
         config: Stamp,
         projects: Stamp = None,
+        handbook: Stamp = None,
         choices: dict[str, object] | None = None,
         nothing: str | None = None,
         is_off: bool = False,
@@ -71,10 +74,11 @@ class Prepared:
         is_partial: bool = False,
     ) -> None:
         self.root = root
-        #: Of the summary, of `config.toml`, and of what was said of projects, when they were read.
+        #: Of the summary, of `config.toml`, of what was said of projects, and of the handbook, when they were read.
         self.stamp = stamp
         self.config = config
         self.projects = projects
+        self.handbook = handbook
         #: What `config.toml` said of the settings that it rests on; None: it could not be read.
         self.choices = choices
         #: Why a session is told nothing.
@@ -136,8 +140,8 @@ def decode(data: Mapping[str, Any]) -> Prepared | None:
     if data["format"] != _FORMAT or data["made_by"] != __version__:
         return None
     lines = [
-        Line(text, kind=kind, up=up, scope=scope, note=note, paths=paths)
-        for kind, up, scope, text, note, paths in data["lines"]
+        Line(text, kind=kind, up=up, scope=scope, note=note, paths=paths, extra=extra)
+        for kind, up, scope, text, note, paths, extra in data["lines"]
     ]
     folders = [from_entry(entry) for entry in data["folders"]]
     others = {
@@ -147,6 +151,7 @@ def decode(data: Mapping[str, Any]) -> Prepared | None:
             "stamp",
             "config",
             "projects",
+            "handbook",
             "choices",
             "nothing",
             "is_off",
@@ -167,6 +172,7 @@ def encode(prepared: Prepared) -> dict[str, object]:
         "stamp": prepared.stamp,
         "config": prepared.config,
         "projects": prepared.projects,
+        "handbook": prepared.handbook,
         "choices": prepared.choices,
         "nothing": prepared.nothing,
         "is_off": prepared.is_off,
@@ -174,7 +180,10 @@ def encode(prepared: Prepared) -> dict[str, object]:
         "others_too": prepared.others_too,
         "scopes": prepared.scopes,
         "folders": [project.entry() for project in prepared.folders],
-        "lines": [[line.kind, line.up, line.scope, line.text, line.note, list(line.paths)] for line in prepared.lines],
+        "lines": [
+            [line.kind, line.up, line.scope, line.text, line.note, list(line.paths), line.extra]
+            for line in prepared.lines
+        ],
     }
 
 

@@ -17,8 +17,18 @@ from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.recall.telling import prepared
 from stillroom.recall.telling.folders import known_folders, learn_folders
 from stillroom.recall.telling.gone import mark_gone
+from stillroom.recall.telling.handbook import add_wishes, name_folders, read_groups
 from stillroom.recall.telling.packing import Line
-from stillroom.recall.telling.prepared import SUMMARY, VERSION, Prepared, Stamp, choices, stamp_from, stamp_of
+from stillroom.recall.telling.prepared import (
+    HANDBOOK,
+    SUMMARY,
+    VERSION,
+    Prepared,
+    Stamp,
+    choices,
+    stamp_from,
+    stamp_of,
+)
 from stillroom.recall.telling.scopes import KnownFolder, Scope, resolve
 from stillroom.recall.telling.summary import harmless, parse
 from stillroom.rollouts.redact import redact
@@ -68,17 +78,28 @@ def _unmarked(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
     text, stamp = _read(settings)
     if isinstance(text, _Nothing):
         return Prepared(root=root, config=config, stamp=stamp, nothing=text.reason)
-    summary = parse(harmless(redact(text, style=settings.memories.redaction)))
+    style, limits = settings.memories.redaction, settings.recalling
+    summary = parse(harmless(redact(text, style=style)))
+    handbook, handbook_stamp = _read_handbook(settings)
+    groups = read_groups(harmless(redact(handbook, style=style)))
+    name_folders(summary, groups)
+    add_wishes(
+        summary, groups, max_bytes=limits.max_wishes_bytes, max_bytes_of_project=limits.max_wishes_bytes_of_project
+    )
     found = resolve(summary, folders)
     scopes: dict[Scope, int] = {}
     numbers = [-1 if scope is None else scopes.setdefault(scope, len(scopes)) for scope in found.scopes] + [-1]
-    lines = [Line(line.text, kind=line.kind, up=line.up, scope=numbers[line.scope]) for line in summary.lines]
+    lines = [
+        Line(line.text, kind=line.kind, up=line.up, scope=numbers[line.scope], extra=line.extra)
+        for line in summary.lines
+    ]
     return Prepared(
         root=root,
         config=config,
         choices=choices(str(settings.home / "config.toml")),
         stamp=stamp,
         projects=projects,
+        handbook=handbook_stamp,
         nothing=None if any(line.kind != "heading" for line in lines) else f"`{SUMMARY}` is empty",
         tokens=settings.memories.summary_token_limit,
         others_too=settings.memories.scope == "all",
@@ -146,6 +167,19 @@ def _read(settings: Settings) -> tuple[str | _Nothing, Stamp]:
     if text.partition("\n")[0].strip() != VERSION:
         return _Nothing(f"`{SUMMARY}` does not begin with `{VERSION}`; the next consolidation rebuilds it"), stamp
     return text, stamp
+
+
+def _read_handbook(settings: Settings) -> tuple[str, Stamp]:
+    """The handbook, or "" where it is not to be had: a session is told the summary all the same."""
+    path = str(settings.root / HANDBOOK)
+    try:
+        with opened(settings.root) as folder:
+            got = read_file(folder, HANDBOOK, max_bytes=settings.recalling.max_handbook_bytes)
+    except (WorkspaceError, OSError):
+        return "", stamp_of(path)
+    if got is None:
+        return "", stamp_of(path)
+    return got.data.decode("utf-8", "replace"), stamp_from(got.status)
 
 
 __all__ = ["RecallReport", "folders_if_any", "make_ready", "prepare_recall"]

@@ -11,7 +11,7 @@ from stat import S_ISREG
 
 from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.recall.telling.packing import HEADING, MORE, Line, is_bullet
-from stillroom.recall.telling.prepared import PLACEHOLDERS, SUMMARY, VERSION, Prepared, choices, stamp_of
+from stillroom.recall.telling.prepared import HANDBOOK, PLACEHOLDERS, SUMMARY, VERSION, Prepared, choices, stamp_of
 from stillroom.system import READ_ITSELF
 
 #: Rows that may change whose the rows below them are.
@@ -27,12 +27,16 @@ def standing(prepared: Prepared, home: str) -> Prepared | None:
         return None
     if prepared.projects != stamp_of(f"{home}/{PROJECTS}"):
         return None
+    summary = [line for line in prepared.lines if not line.extra]
     if prepared.stamp == stamp_of(f"{prepared.root}/{SUMMARY}"):
-        return prepared
-    rows = _rows_now(prepared)
-    lines = untouched(prepared.lines, rows) if rows else []
-    if 2 * len(lines) < len(prepared.lines):
-        return None
+        if prepared.handbook == stamp_of(f"{prepared.root}/{HANDBOOK}"):
+            return prepared
+        lines = summary
+    else:
+        rows = _rows_now(prepared)
+        lines = untouched(summary, rows) if rows else []
+        if 2 * len(lines) < len(summary):
+            return None
     return Prepared(
         root=prepared.root,
         stamp=prepared.stamp,
