@@ -13,7 +13,7 @@ from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.insight.coverage.counted import Count
-from stillroom.insight.coverage.coverage import Amounts, Coverage, Worst, read_coverage
+from stillroom.insight.coverage.coverage import Amounts, Coverage, Lost, Worst, read_coverage
 from stillroom.store import Store
 from stillroom.wording import many, size
 
@@ -80,15 +80,15 @@ def _lines(found: Coverage) -> Iterator[Line]:
             yield None, f"{label:<13} {part.name}: {many(part.threads, 'session')}, {_short(part.amounts)}"
         if len(parts) > _PARTS_TOLD:
             yield None, f"              and {len(parts) - _PARTS_TOLD:,} more"
-    yield from _lost(found)
+    yield lost_line(found.lost)
     for worst in found.worst:
         yield "yellow", f"lacks most    {_worst(worst)}"
     if found.worst:
         yield None, "              `stillroom explain THREAD` tells what became of one"
 
 
-def _lost(found: Coverage) -> Iterator[Line]:
-    lost = found.lost
+def lost_line(lost: Lost) -> Line:
+    """What was lost to cuts, in one line."""
     parts = [f"{many(lost.long_lines, 'long line')} ({size(lost.cut_bytes)} cut out)"] if lost.long_lines else []
     parts += [many(lost.bad_lines, "broken line")] if lost.bad_lines else []
     parts += [f"{many(lost.unreadable, 'session')} that can't be read"] if lost.unreadable else []
@@ -100,7 +100,7 @@ def _lost(found: Coverage) -> Iterator[Line]:
         parts.append(f"{many(lost.not_in_folder, 'session')} that the folder does not name")
     if lost.withheld:
         parts.append(f"{many(lost.withheld, 'line')} that only a tool or the web says (`stillroom review`)")
-    yield ("yellow" if parts else None), f"lost to cuts  {', '.join(parts) or 'nothing'}"
+    return ("yellow" if parts else None), f"lost to cuts  {', '.join(parts) or 'nothing'}"
 
 
 def _share(count: Count) -> str:
