@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from stillroom.config import OFFLINE, Settings
+from stillroom.config import OFFLINE, Memories, Settings
 from stillroom.insight.doctor.finding import Found, Severity, found, ok
 from stillroom.insight.doctor.packages import how_to_install
 from stillroom.sandbox.jail import Level
@@ -25,30 +25,33 @@ _SWITCHES = (
 
 def check_sandbox(settings: Settings) -> Iterator[Found]:
     """The level in force. Nobody needs one where rules consolidate: then nothing is wrong, whatever it is."""
-    asked = settings.memories.jail
-    reports = {report.level: report for report in probe(until_one_works=asked == "auto")}
-    is_used = settings.memories.consolidation_model != OFFLINE
+    yield level_found(settings.memories, probe(until_one_works=settings.memories.jail == "auto"))
+
+
+def level_found(memories: Memories, probed: Iterable[LevelReport]) -> Found:
+    """What these levels come to. With `auto` none is told of that is weaker than the first that works."""
+    asked = memories.jail
+    reports = {report.level: report for report in probed}
+    is_used = memories.consolidation_model != OFFLINE
     unused = "" if is_used else " (not needed: rules consolidate)"
     best = next((level for level, report in reports.items() if report.available), None)
     if asked != "auto" and not reports[asked].available:
         what = f"`memories.jail` asks for `{asked}`, which can't be had: {reports[asked].reason}{unused}"
         remedy = _raise(reports) if asked == "bwrap" else 'set `memories.jail = "auto"`'
-        yield found("sandbox", "error" if is_used else "note", what, remedy=remedy)
-        return
+        return found("sandbox", "error" if is_used else "note", what, remedy=remedy)
     level = asked if asked != "auto" else best
     if level is None:
         what = f"none works on this machine{unused}: " + "; ".join(each.reason for each in reports.values())
-        yield found("sandbox", "error" if is_used else "note", what, remedy=_raise(reports))
-    elif level in ("bwrap", "seatbelt"):
-        yield ok("sandbox", f"{level}, the strongest{unused}")
-    elif asked != "auto" and best != level:
+        return found("sandbox", "error" if is_used else "note", what, remedy=_raise(reports))
+    if level in ("bwrap", "seatbelt"):
+        return ok("sandbox", f"{level}, the strongest{unused}")
+    if asked != "auto" and best != level:
         remedy = f'set `memories.jail = "auto"` for `{best}`'
-        yield found("sandbox", "note", f"{level}, as `memories.jail` asks{unused}", remedy=remedy)
-    else:
-        severity: Severity = "warning" if is_used and level not in _CONFINED else "note"
-        less = "file tools only, no shell" if level == "files" else "no namespaces"
-        what = f"{level} ({less}){unused}: {_why_not_best(reports)}"
-        yield found("sandbox", severity, what, remedy=_raise(reports))
+        return found("sandbox", "note", f"{level}, as `memories.jail` asks{unused}", remedy=remedy)
+    severity: Severity = "warning" if is_used and level not in _CONFINED else "note"
+    less = "file tools only, no shell" if level == "files" else "no namespaces"
+    what = f"{level} ({less}){unused}: {_why_not_best(reports)}"
+    return found("sandbox", severity, what, remedy=_raise(reports))
 
 
 def _why_not_best(reports: Mapping[Level, LevelReport]) -> str:
