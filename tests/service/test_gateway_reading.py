@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from stillroom.config import GATEWAY
 from stillroom.errors import ConfigError
-from stillroom.service.dialects import prepare
-from stillroom.service.http import Dechunker, Malformed
+from stillroom.service.asked import Asked, opened
+from stillroom.service.dialects import Dialect, prepare
+from stillroom.service.http import Dechunker, Head, Malformed
 from stillroom.service.metering import Meter, UsageChunkFilter
 from stillroom.service.unpacking import TooLarge, unpacker, zstd
 from stillroom.service.upstream import Upstream
@@ -187,3 +188,16 @@ def test_paths_meet_where_they_overlap(upstream: str, asked: str, sent: str) -> 
 def test_an_upstream_that_would_see_keys_in_the_clear_is_refused(url: str) -> None:
     with pytest.raises(ConfigError):
         Upstream(url, GATEWAY)
+
+
+@pytest.mark.parametrize("dialect", ["responses", None])
+@pytest.mark.parametrize("packed", [True, False])
+def test_only_a_packed_question_to_a_model_is_unpacked(dialect: Dialect | None, packed: bool) -> None:
+    plain = b'{"input":"hello"}'
+    headers = (("Host", "localhost"), ("X-Mine", "1"), *((("Content-Encoding", "gzip"),) if packed else ()))
+    body = gzip.compress(plain) if packed else plain
+    head = Head(("POST", "/v1/responses", "HTTP/1.1"), headers)
+    asked, passed = opened(Asked("POST", "/v1/responses", None, head, dialect, body), max_bytes=1000)
+    is_opened = packed and dialect is not None
+    assert asked.body == (plain if is_opened else body)
+    assert [name for name, _ in passed] == ["X-Mine", *(["Content-Encoding"] if packed and not is_opened else [])]
