@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stillroom.config import Settings
 from stillroom.offline.folder.byhand import key, record_lines, split_record
 from stillroom.undoing.handbook import cut_handbook
+from stillroom.undoing.planning import preview_of
 from stillroom.undoing.purging import Purge
 from stillroom.undoing.traces import Finder, Traces
 
@@ -127,3 +131,20 @@ def test_whatever_the_handbook_nothing_of_it_is_left_and_a_second_time_changes_n
     assert purge().data(once) == once
     if not any(GONE in threads for threads in tasks):
         assert once == data
+
+
+def test_a_file_goes_whole_by_its_head_or_by_its_name_alone(tmp_path: Path) -> None:
+    thread_id = "01a2273c-0036-7133-90f0-7698c74b216a"
+    texts = {
+        "rollout_summaries/renamed.md": f"thread_id: {thread_id}\n\n# A title\n",
+        f"skills/{thread_id}.md": "Nothing in it tells.\n",
+        "skills/kept.md": f"Nothing here\n- but a line about {thread_id}\n",
+    }
+    settings = Settings(home=tmp_path)
+    for path, text in texts.items():
+        (settings.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (settings.root / path).write_text(text, encoding="utf-8")
+    files, lines, undecided = preview_of(settings, Traces(threads=frozenset({thread_id}), names=frozenset({thread_id})))
+    assert sorted(files) == sorted(texts)[:2]
+    assert [(line.path, line.text) for line in lines] == [("skills/kept.md", f"- but a line about {thread_id}")]
+    assert undecided == []
