@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import msgspec
 
@@ -86,8 +87,10 @@ class Job:
         checkpoint: Checkpoint,
         *,
         allowance: Allowance | None,
+        origins: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.settings, self.store, self.clock = settings, store, clock
+        self._origins = origins
         self.claim, self.checkpoint, self.allowance = claim, checkpoint, allowance
         self.limits = settings.stage_two
         #: git could not do something: read the whole history before it is used again.
@@ -183,6 +186,13 @@ class Job:
 
     def was_rejected(self, staging: Staging) -> bool:
         return held.was_rejected(self.settings.review, self._digest(staging))
+
+    def of_projects(self, outputs: Sequence[Stage1Output]) -> Sequence[Stage1Output]:
+        """The outputs, each with the repository that its folder is a checkout of, whatever its agent noted."""
+        return [
+            msgspec.structs.replace(output, git_origin_url=self._origins.get(output.cwd, output.git_origin_url))
+            for output in outputs
+        ]
 
     def release(self) -> None:
         """Give the lock back; nothing was done."""

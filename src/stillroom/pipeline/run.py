@@ -33,6 +33,7 @@ from stillroom.pipeline.asked import Options, Trigger
 from stillroom.pipeline.gates import gate, gate_source
 from stillroom.pipeline.report import PipelineReport, Stopped, encode_report, stopped_by
 from stillroom.progress import Progress, ProgressListener, silent
+from stillroom.recall.telling.folders import learn_folders, origins_of
 from stillroom.recall.telling.preparing import prepare_recall
 from stillroom.recall.usage.counts import UsageReport, count_usage
 from stillroom.store import Question, Store
@@ -158,9 +159,11 @@ class _Pass(msgspec.Struct, kw_only=True):
             self._put(stopped=Stopped(reason=told_pause(since), hint="stillroom resume"))
             return
         # 6. Consolidate.
+        # Which folders are one project is learnt ahead of it: their sessions belong together.
+        known = await asyncio.to_thread(learn_folders, settings, store, self.clock)
         self._put(consolidate=await self._consolidate(allowance), spending=await _spending(settings, allowance))
         # 7. Have ready what the next session is told.
-        self._put(recall=await asyncio.to_thread(prepare_recall, settings, store, self.clock))
+        self._put(recall=await asyncio.to_thread(prepare_recall, settings, store, self.clock, known=known))
 
     def _put(self, **found: object) -> None:
         change: Callable[..., PipelineReport] = msgspec.structs.replace
@@ -257,6 +260,7 @@ class _Pass(msgspec.Struct, kw_only=True):
 
     async def _consolidate(self, allowance: Allowance) -> Phase2Report:
         options = self.options
+        origins = await asyncio.to_thread(origins_of, self.settings, self.store)
         return await run_phase2(
             _without_pause(self.settings) if options.take_all else self.settings,
             self.store,
@@ -264,6 +268,7 @@ class _Pass(msgspec.Struct, kw_only=True):
             worker_id=self.worker_id,
             adopt=options.adopt,
             allowance=allowance,
+            origins=origins,
             on_progress=self.on_progress,
         )
 

@@ -15,7 +15,7 @@ from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.objects import holds_commit
 from stillroom.recall.projects.questions import ask_git
 from stillroom.recall.projects.remotes import normalise_remote
-from stillroom.recall.projects.repository import Repository, identify
+from stillroom.recall.projects.repository import Repository, identify, same_project
 from stillroom.recall.telling.scopes import KnownFolder
 from stillroom.store import Store
 from stillroom.store.records import Checkout, Folder
@@ -50,6 +50,35 @@ def known_folders(settings: Settings, store: Store) -> list[KnownFolder]:
         for folder in store.folders.newest(limit=settings.recalling.max_folders)
         if os.path.isabs(folder.cwd) and (folder.checkout or folder.has_output)
     ]
+
+
+def origins_of(settings: Settings, store: Store) -> dict[str, str]:
+    """Of every folder in a repository, or set apart, where that comes from: the same for all checkouts of one project.
+
+    It is a remote, or a folder of the newest checkout. A folder without git is not in it.
+    """
+    found: dict[str, str] = {}
+    heads: list[Repository] = []
+    origins: dict[Repository, str] = {}
+    for folder in known_folders(settings, store):
+        project = folder.repository
+        if not project.is_git and not project.part:
+            continue
+        if project not in origins:
+            head = next((head for head in heads if same_project(project, head)), None)
+            if head is None:
+                heads.append(project)
+            origins[project] = _origin(project) if head is None else origins[head]
+        found[folder.cwd] = origins[project]
+    return found
+
+
+def _origin(project: Repository) -> str:
+    if project.part:
+        return project.part
+    if project.remote:
+        return project.remote.removeprefix("file:")
+    return project.place.removesuffix("/.git") or project.folder
 
 
 def ask_first_commit(place: str, *, timeout_seconds: float) -> str | None:

@@ -47,10 +47,13 @@ def read_groups(text: str) -> list[Group]:
 
 
 def name_folders(summary: Summary, groups: Sequence[Group]) -> None:
-    """Give the labels that are names of groups their folders. A name that two groups have stays a name."""
+    """Give the labels that are names of groups their folders. A name that two groups have stays a name, and so does one
+    that the index tells the folders of."""
+    indexed = {summary.labels[number].text for number in summary.index}
     folders: dict[str, tuple[str, ...]] = {}
     for group in groups:
-        name = group.title.casefold()
+        if (name := group.title.casefold()) in indexed:
+            continue
         folders[name] = () if name in folders else group.folders
     for number, label in enumerate(summary.labels):
         names = names_in(label.text)[1:] or names_in(label.text)

@@ -49,9 +49,13 @@ class RecallReport(msgspec.Struct, frozen=True, kw_only=True):
     nothing: str | None = None
 
 
-def prepare_recall(settings: Settings, store: Store, clock: Clock) -> RecallReport:
-    """Learn the projects of all threads and write the prepared copy. Raises `StoreError` or `OSError`."""
-    known = learn_folders(settings, store, clock)
+def prepare_recall(settings: Settings, store: Store, clock: Clock, *, known: int | None = None) -> RecallReport:
+    """Learn the projects of all threads, unless so many are `known` just now, and write the prepared copy.
+
+    Raises `StoreError` or `OSError`.
+    """
+    if known is None:
+        known = learn_folders(settings, store, clock)
     folders = known_folders(settings, store)
     ready = _unmarked(settings, folders)
     freshness = refresh(settings, store, clock, ready, folders)
