@@ -137,7 +137,7 @@ def all_after(words: list[str], tmp_path: Path) -> set[str]:
         (["log"], {"re2", "sqlite3"}, 34),
         (["recall"], {"re2", "sqlite3"}, 33),
         (["list"], {"re2", "sqlite3", "subprocess"}, 33),
-        (["status"], {"re2"}, 96),
+        (["status"], {"re2"}, 98),
         (["why", "MEMORY.md:3"], set(), 118),
     ],
 )

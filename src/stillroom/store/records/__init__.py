@@ -18,8 +18,10 @@ from stillroom.store.records.jobs import (
 from stillroom.store.records.ledger import (
     PassRecord,
     RateLimitSnapshot,
+    RecordedUse,
     SpendingTotal,
     Spent,
+    Use,
 )
 from stillroom.store.records.outputs import (
     Learnt,
@@ -32,21 +34,15 @@ from stillroom.store.records.outputs import (
     Withheld,
     Worth,
 )
-from stillroom.store.records.places import (
+from stillroom.store.records.sessions import (
     Checkout,
     Folder,
     Place,
-    Told,
-)
-from stillroom.store.records.reads import (
     ReadTotal,
     ThreadRead,
+    Told,
     UnknownField,
     UnknownTotal,
-)
-from stillroom.store.records.uses import (
-    RecordedUse,
-    Use,
 )
 
 __all__ = [
