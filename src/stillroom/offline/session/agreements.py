@@ -23,6 +23,8 @@ def agreement(turn: Turn, before: Turn) -> list[Wish]:
     opening = turn.sentences[0]
     if stance.rejects(turn) or not turn.steps or referents.asks_what_was_meant(before):
         return []
+    if not turn.edited and any(cues.has(kind, opening, spoken) for kind in ("deferred", "hedge")):
+        return []  # "hm, let's talk about it in the meeting"
     if pairs := referents.paired(before, turn.text, spoken):
         return [_paired(turn, asked, given) for asked, given in pairs]
     picked = referents.picked(before, opening, spoken) if words.weight(words.content(opening)) <= 8 else ""
@@ -96,6 +98,8 @@ def _answer(turn: Turn, before: Turn, opening: str) -> Wish | None:
     own = words.content(opening)
     beyond = kinds.own_weight(opening, spoken)
     agrees = cues.opens("approval", opening, spoken) > 0
+    if not words.content(cues.without("retract", opening, spoken)) or cues.has("broken", opening, spoken):
+        return None  # "hm": no answer; "it still crackles": another report
     if not own or words.weight(own) > (_FULL_ANSWER if _takes_up(turn, before, own) else LEANING):
         return None
     if not asked:

@@ -62,6 +62,14 @@ _PASSING = late(
     re.IGNORECASE | re.MULTILINE,
 )
 
+_NO_TESTS = late(
+    r"\b0 (?:tests?|specs?|examples|scenarios),? (?:0 |ran|run|found|\()|\bran 0 tests|\bcollected 0 items"
+    r"|\bno tests? (?:files? )?(?:ran|run|found|to run|collected|matched)",
+    re.IGNORECASE,
+)
+_SOME_TESTS = late(
+    r"(?<![\d.])[1-9]\d* (?:tests?|specs?|examples|scenarios|passed|passing)\b|^ok\s", re.IGNORECASE | re.MULTILINE
+)
 _EXACT = late(
     r"^\s*(?:E\s+|>\s+|Caused by:\s+)?(?:[\w.]+::)*[\w.]*(?:Error|Exception|Panic|Fault)\b(?:\s\[\w+\])?:\s*\S|"
     r"error(?:\[\w+\]|\sTS\d+|\s[A-Z]+\d+)|^\s*fatal:|panicked\sat|^panic:|:\serror:|"
@@ -70,6 +78,8 @@ _EXACT = late(
     r"[Cc]ould not (?:find|connect|resolve)|unresolved|mismatch|denied|refused|violates|duplicate|"
     r"incompatible|unsupported|deprecated and removed|expected\b.*\b(?:got|received|found|actual)|"
     r"expected .{1,80} to (?:be|equal|have|match|contain|include)\b|"
+    r"(?:no|n'est pas|não é|nicht|не) (?:es )?(?:reconoc\w+|reconnu\w*|reconhecid\w+|erkannt|распозна\w+)|not recogni[sz]ed|"
+    r"introuvable|no encontrad[oa]|não encontrad[oa]|nicht gefunden|не найден\w*|找不到|未找到|見つかりません|찾을 수 없|"
     r"Expected\b|timed? ?out|Timeout|OOM|out of memory|lock(?:ed)?\b"
 )
 _BROAD = late(
@@ -85,7 +95,8 @@ _TELLING_LINE = (
     "incompatible", "unsupported", "deprecated and removed", "expected", "time", "oom", "out of memory", "lock", "fail",
     "assert", "错误", "失败",
     "エラー", "失敗", "오류", "실패", "ошибка", "fehler", "erreur", "échec", "erro", "falha", "fallo",
-    "not ok", "✗", "✖", "✕", "×", "e  ", "e\t",
+    "not ok", "✗", "✖", "✕", "×", "e  ", "e\t", "recog", "recono", "reconnu", "reconhec", "erkannt", "распозн",
+    "introuvable", "encontrad", "nicht gefunden", "не найден", "找不到", "未找到", "見つかりません", "찾을 수 없",
 )
 # fmt: on
 # A test that failed, by name.
@@ -132,6 +143,12 @@ def verdict(run: Ran) -> Verdict:
     if command and shell.hides_status(command) and not looks_only(run) and _says_failed(output_of(run)):
         return "failed"
     return "passed"
+
+
+def ran_nothing(run: Ran) -> bool:
+    """Whether a test run says that it found no test to run: it shows nothing."""
+    output = output_of(run)
+    return _NO_TESTS.search(output) is not None and _SOME_TESTS.search(output) is None
 
 
 def says_passed(run: Ran) -> bool:

@@ -139,7 +139,11 @@ def _remedy(later: list[Step], last: Step, passed: Step, turns: Sequence[Turn]) 
     between = [s for s in before if s.place > last.place and s.base != passed.base and not s.failed]
     if passed.part != last.part:
         between = [s for s in between if s.place < passed.place]  # what was told otherwise made the difference
-    told = [s.part for s in between if _REMEDIES.search(s.part) or s.base in turns[s.turn].text]
+    told = [
+        s.part
+        for s in between
+        if _REMEDIES.search(s.part) or s.base in turns[s.turn].text or s.place == passed.place
+    ]
     return told[-1] if told and len(between) <= _FEW else ""
 
 

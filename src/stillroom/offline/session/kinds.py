@@ -22,12 +22,12 @@ _EITHER_WAY = late(
 )
 """Asks by offering both ("要不要")."""
 _ASKS_FIRST = late(
-    r"(?:\W*(?:h+m+|so|ok|and|btw|wait|oh|um|ähm?|a ver|bueno|for my (?:own )?understanding"
+    r"(?:\W*(?:h+m+|so|ok|and|btw|wait|oh|oops|um|ähm?|a ver|bueno|for my (?:own )?understanding"
     r"|(?:just )?out of curiosity)\b)?\W*"
     r"(?:what (?:was|is the (?:name|difference|point|reason|status|deal)|were)|who(?:'s| is| was| wrote| did| the)"
     r"|where (?:is|was|did|do|does)|how (?:do|does|did|can|much|many|long|come)"
     r"|why (?:is|was|do|does|did|are|were|would)"
-    r"|(?:do|did|have) (?:we|you|i|they)|(?:does|is|was|are|were|has) (?:it|that|this|there|he|she|they|we|the)"
+    r"|(?:do|did|have) (?:we|you|i|they)|did (?:that|this|it)|(?:does|is|was|are|were|has) (?:it|that|this|there|he|she|they|we|the)"
     r"|(?:can|could|should|would|will|may) (?:we|i|it|they|that|this|there|the|an?|our|my|your) "
     r"|who \w+s (?:an?|the|that|this|our)\b"
     r"|when (?:was|did|will)|which (?:\w+ )?(?:is|was|are|were|do|does|did)|(?:could|can|would) one"
@@ -120,7 +120,7 @@ def _opens_with_things(point: str, spoken: tuple[str, ...]) -> bool:
 
 def is_parked(quote: str, spoken: tuple[str, ...]) -> bool:
     """Put off with a reason: what a later session has to know when it takes it up."""
-    if not cues.has("deferred", quote, spoken) or own_weight(quote, spoken) < 5:
+    if not cues.has("deferred", quote, spoken) or own_weight(quote, spoken) < 5 or cues.has("musing", quote, spoken):
         return False
     # "I'll delete them later" puts nothing off but what the speaker does.
     clauses = [c for c in CLAUSES.split(quote) if cues.has("deferred", c, spoken)]
@@ -248,5 +248,5 @@ def numbers(text: str) -> set[str]:
 def outlives_today(quote: str, spoken: tuple[str, ...]) -> bool:
     """Whether the clauses that are not of this day are a rule by themselves ("…, last week it bit us")."""
     rest = " ".join(c for c in CLAUSES.split(quote) if not cues.has("perishable", c, spoken))
-    stands = any(cues.has(kind, rest, spoken) for kind in ("standing", "frequency"))
+    stands = any(cues.has(kind, rest, spoken) for kind in ("standing", "frequency", "prohibition"))
     return stands and has_own_rule(rest, spoken) and own_weight(rest, spoken) >= LEANING

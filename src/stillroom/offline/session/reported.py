@@ -77,7 +77,7 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         if not causes and any(turn.number in (f.turn, f.passed_turn) and f.causes for f in known):
             # What was complained of is what the command showed.
             symptom = ""
-        if causes and (symptom or (_first(turn) and (_is_seen(turn, causes) or _is_praised(turn, turns)))):
+        if causes and (symptom or opening or (_first(turn) and (_is_seen(turn, causes) or _is_praised(turn, turns)))):
             told = symptom or opening or _first(turn)
             worded = bool(symptom or not turn.number) or (told not in wanted and _is_on(told, causes))
             worded = worded and _beyond_asking(_lasting_part(told, turn.spoken) or told, turn.spoken) >= BARE
@@ -184,7 +184,8 @@ def _is_praised(turn: Turn, turns: Sequence[Turn]) -> bool:
     after = turns[turn.number + 1] if turn.number + 1 < len(turns) else None
     if after is None or not after.sentences or any(kinds.asks_for_work(s, turn.spoken) for s in turn.sentences):
         return False
-    return cues.has("works", after.sentences[0], after.spoken) and not cues.has("broken", after.text, after.spoken)
+    said = any(cues.has("works", s, after.spoken) for s in after.messages[0][:2])
+    return said and not cues.has("broken", after.text, after.spoken)
 
 
 def _is_on(told: str, causes: Sequence[Statement]) -> bool:

@@ -35,6 +35,8 @@ def steps(turn: Turn, *, after: int = -1) -> list[Step]:
         if index <= after or not isinstance(step, Ran) or not step.command:
             continue
         verdict = checks.verdict(step)
+        if verdict == "passed" and checks.ran_nothing(step):
+            continue
         heads = [
             p.head for p in shell.parts(step.command) if not shell.only_looks(p.head) and not shell.is_chore(p.head)
         ]

@@ -32,6 +32,8 @@ def _programs() -> _Programs:
     return msgspec.convert(tomllib.loads(text), _Programs)
 
 
+_LEADING = {"{", "}", "!", "do", "then", "else", "elif", "if", "while", "until"}
+"""Stand before a command and are none."""
 _PREFIXES = {"npx", "bunx", "pnpx", "uvx", "pipx"}
 _VALUE_FLAGS = late(
     r"^-(?:[CcfnpumeoI]|-(?:prefix|filter|project|package|file|directory|manifest-path|cwd|config|workspace|env-file))$"
@@ -118,6 +120,7 @@ def parts(command: str) -> tuple[Part, ...]:
 
     def close_stage() -> None:
         stage = _TO_NOWHERE.sub("", "".join(current)).strip()
+        stage = re.sub(r"^(?:do|then|else)\s+", "", stage)
         current.clear()
         if stage:
             stages.append(stage)
@@ -305,7 +308,7 @@ def hides_status(command: str) -> bool:
 def _program_words(stage: str) -> list[str]:
     rest = words(stage)
     while rest:
-        if _ASSIGNMENT.match(rest[0]) or rest[0] in ("{", "}", "!"):
+        if _ASSIGNMENT.match(rest[0]) or rest[0] in _LEADING:
             rest = rest[1:]
         elif rest[0] in _WRAPPERS:
             rest = rest[1:]

@@ -47,6 +47,14 @@ _LOG = late(
 )
 _ENDS = tuple(".!?。！？:：")
 """A line that ends so goes on in no other one."""
+_RULE = late(r"^[ \t]*([-=_*~#])\1{4,}.*$", re.MULTILINE)
+"""A line that rules off what was put in, with its name in it or without."""
+_CLAUSE_NUMBER = late(r"^[ \t]*§?\d{1,2}(?:\.\d{1,2})+[.)]?[ \t]+\S")
+_NUMBERED_CLAUSES = 3
+"""From this many lines with numbers like 2.4 on, a message holds a part of some document."""
+_SYMBOLS, _SYMBOLS_WITHOUT_WORDS = 0.4, 0.25
+"""A line with more symbols than this share was written by a program; with fewer, if it has no word in it."""
+_PROSE = late(r"[a-zß-ÿа-яё]{3}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 _UNBROKEN = late(r"\S{160,}")
 
 # Where a sentence ends: CJK marks at once, Latin ones before a space. `…` and `...` end too.
@@ -63,9 +71,13 @@ _ABBREVIATION = late(
 def without_pastes(text: str) -> str:
     """`text` without fenced code, quoted lines, wrapped blocks, logs, stack traces and listings."""
     text = text[:MAX_MESSAGE_CHARS].replace("\r\n", "\n")
-    text = _without_blocks(_FENCE.sub("\n", text))
+    text = _without_ruled_off(_without_blocks(_FENCE.sub("\n", text)))
     lines = text.split("\n")
     loggy = [_is_pasted(line) for line in lines]
+    clauses = [number for number, line in enumerate(lines) if _CLAUSE_NUMBER.match(line)]
+    if len(clauses) >= _NUMBERED_CLAUSES:
+        for number in clauses:
+            loggy[number] = True
     kept: list[str] = []
     within = False  # the last line that holds anything was pasted
     for number, line in enumerate(lines):
@@ -111,6 +123,14 @@ def _without_blocks(text: str) -> str:
     return "".join(out)
 
 
+def _without_ruled_off(text: str) -> str:
+    """Without what stands between two lines that rule it off ("----- policy -----" … "----- end -----")."""
+    rules = list(_RULE.finditer(text))
+    for opening, closing in reversed(list(zip(rules[::2], rules[1::2], strict=False))):
+        text = text[: opening.start()] + text[closing.end() :]
+    return text
+
+
 def _is_pasted(line: str) -> bool:
     stripped = line.strip()
     if not stripped:
@@ -122,7 +142,8 @@ def _is_pasted(line: str) -> bool:
     if _LOG.match(line):
         return not _HEADING.match(line)
     symbols = sum(not (c.isalnum() or c.isspace()) for c in stripped)
-    return len(stripped) >= 12 and symbols > 0.4 * len(stripped)
+    share = _SYMBOLS if _PROSE.search(stripped) else _SYMBOLS_WITHOUT_WORDS
+    return len(stripped) >= 12 and symbols > share * len(stripped)
 
 
 def _paragraphs(text: str) -> list[str]:
