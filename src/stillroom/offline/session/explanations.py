@@ -13,6 +13,8 @@ from stillroom.offline.session.turns import Turn
 from stillroom.offline.text import words
 
 _CAUSE_SENTENCES = 3
+_OF_IT = 2.0
+"""A closing word shares this much with a failure that it is on (in words)."""
 
 
 def with_causes(failures: list[Failure], turns: Sequence[Turn], found: Found) -> list[Failure]:
@@ -35,6 +37,10 @@ def with_causes(failures: list[Failure], turns: Sequence[Turn], found: Found) ->
         if not causes and failure.resolved:
             after = [s for s in found.said if end <= (s.turn, s.step) and s.turn == end[0] and s.text not in taken]
             causes = [s for s in after if s.causal and s.tone == "plain" and s.content & near][:1]
+        if not causes and not failure.resolved:
+            # "FTP was denied, SFTP with the key works": said when another way had been found.
+            of = words.pieces(f"{failure.error} {failure.command}")
+            causes = [s for s in inside if s.tone == "done" and words.weight(words.pieces(s.text) & of) >= _OF_IT][:1]
         taken.update(s.text for s in causes)
         out.append(
             replace(

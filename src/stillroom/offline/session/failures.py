@@ -140,9 +140,7 @@ def _remedy(later: list[Step], last: Step, passed: Step, turns: Sequence[Turn]) 
     if passed.part != last.part:
         between = [s for s in between if s.place < passed.place]  # what was told otherwise made the difference
     told = [
-        s.part
-        for s in between
-        if _REMEDIES.search(s.part) or s.base in turns[s.turn].text or s.place == passed.place
+        s.part for s in between if _REMEDIES.search(s.part) or s.base in turns[s.turn].text or s.place == passed.place
     ]
     return told[-1] if told and len(between) <= _FEW else ""
 

@@ -54,6 +54,8 @@ _WHENEVER = late(
     re.IGNORECASE,
 )
 """Begins a condition: what follows is to be done each time."""
+_OUTLIVES = 3.0
+"""What is left of a rule without its day stands by itself from this on (in words)."""
 LEANING = 4.5
 """A sentence up to this (in words), with "that" or "it" in it, leans on what stands before."""
 
@@ -249,4 +251,4 @@ def outlives_today(quote: str, spoken: tuple[str, ...]) -> bool:
     """Whether the clauses that are not of this day are a rule by themselves ("…, last week it bit us")."""
     rest = " ".join(c for c in CLAUSES.split(quote) if not cues.has("perishable", c, spoken))
     stands = any(cues.has(kind, rest, spoken) for kind in ("standing", "frequency", "prohibition"))
-    return stands and has_own_rule(rest, spoken) and own_weight(rest, spoken) >= LEANING
+    return stands and has_own_rule(rest, spoken) and own_weight(rest, spoken) >= _OUTLIVES

@@ -63,6 +63,11 @@ def find(turns: Sequence[Turn]) -> tuple[dict[int, int], dict[int, Overwritten]]
                         work[by].restored.add(line)
                         if not work[by].added and work[by].removed <= work[by].restored:
                             undone[by] = turn.number
+                for number in [n for n, later in undone.items() if later != turn.number and n != turn.number]:
+                    # What had been lost is written again.
+                    work[number].gone -= added
+                    if not work[number].added <= work[number].gone:
+                        del undone[number]
                 own.removed |= removed
                 own.added |= added
                 owner.update(dict.fromkeys(added, turn.number))

@@ -77,7 +77,10 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
         if not causes and any(turn.number in (f.turn, f.passed_turn) and f.causes for f in known):
             # What was complained of is what the command showed.
             symptom = ""
-        if causes and (symptom or opening or (_first(turn) and (_is_seen(turn, causes) or _is_praised(turn, turns)))):
+        shown = bool(turn.sentences) and all(s.endswith((":", "：")) for s in turn.sentences)
+        if causes and (
+            symptom or opening or shown or (_first(turn) and (_is_seen(turn, causes) or _is_praised(turn, turns)))
+        ):
             told = symptom or opening or _first(turn)
             worded = bool(symptom or not turn.number) or (told not in wanted and _is_on(told, causes))
             worded = worded and _beyond_asking(_lasting_part(told, turn.spoken) or told, turn.spoken) >= BARE
