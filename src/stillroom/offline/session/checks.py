@@ -78,8 +78,9 @@ _EXACT = late(
     r"[Cc]ould not (?:find|connect|resolve)|unresolved|mismatch|denied|refused|violates|duplicate|"
     r"incompatible|unsupported|deprecated and removed|expected\b.*\b(?:got|received|found|actual)|"
     r"expected .{1,80} to (?:be|equal|have|match|contain|include)\b|"
-    r"(?:no|n'est pas|não é|nicht|не) (?:es )?(?:reconoc\w+|reconnu\w*|reconhecid\w+|erkannt|распозна\w+)|not recogni[sz]ed|"
-    r"introuvable|no encontrad[oa]|não encontrad[oa]|nicht gefunden|не найден\w*|找不到|未找到|見つかりません|찾을 수 없|"
+    r"(?:no|n'est pas|não é|nicht|не) (?:es )?(?:reconoc\w+|reconnu\w*|reconhecid\w+|erkannt|распозна\w+)|"
+    r"not recogni[sz]ed|introuvable|no encontrad[oa]|não encontrad[oa]|nicht gefunden|не найден\w*|找不到|未找到|"
+    r"見つかりません|찾을 수 없|"
     r"Expected\b|timed? ?out|Timeout|OOM|out of memory|lock(?:ed)?\b"
 )
 _BROAD = late(
