@@ -13,6 +13,8 @@ from stillroom.pattern import late
 _IDLE = ("idle", "hearsay", "hedge", "bygone")
 _SAYS_SOMETHING = 3.0
 """Of a sentence with an idle clause, the rest says something from this on (in words)."""
+_BESIDE = 1
+"""A word that something was a joke is on the sentence before it or after it."""
 _POINTERS = ("first", "second", "third", "last", "retract", "anaphora", "pointing", "correction")
 """Cues that name no thing: a place in a row, or that another one is meant."""
 _HEARSAY = late(
@@ -61,6 +63,12 @@ def is_opinion(quote: str, spoken: tuple[str, ...]) -> bool:
     return cues.opens("opined", cues.without_opener(quote, spoken), spoken) > 0 and not cues.has(
         "remember", quote, spoken
     )
+
+
+def is_joke(message: Sequence[str], number: int, spoken: tuple[str, ...]) -> bool:
+    """Whether a sentence, or one of those beside it, says that it was not meant ("rewrite it in zig! (joking)")."""
+    beside = message[max(0, number - _BESIDE) : number + _BESIDE + 1]
+    return any(cues.has("joke", s, spoken) and kinds.own_weight(s, spoken) <= _SAYS_SOMETHING for s in beside)
 
 
 def is_trial(sentence: str, spoken: tuple[str, ...]) -> bool:

@@ -50,7 +50,7 @@ def _wishes_in(message: tuple[str, ...], turn: Turn, before: Turn | None, *, fir
             continue
         if number + 1 < len(message) and unmeant.only_asks(message[number + 1], spoken):
             continue  # "my prof says never to clone. true?"
-        if unmeant.only_announces(sentence, message[number + 1 :]):
+        if unmeant.only_announces(sentence, message[number + 1 :]) or unmeant.is_joke(message, number, spoken):
             continue
         near_passing = any(passing[max(0, number - 1) : number + 2])
         if number == 0 and first and before is not None and not near_passing:
@@ -183,7 +183,7 @@ def _classify(told: str, turn: Turn, before: Turn | None, *, corrects: bool, pas
         return None
     if kind == "rule" and turn.number == 0 and weight < 3 and kinds.bounds_the_task(quote, turn):
         return None
-    if kind == "rule" and not turn.number and cues.has("problem", quote, spoken) and not meant:
+    if kind == "rule" and not turn.number and cues.has("problem", quote, spoken) and not (meant or lasting):
         return None  # what the session is about
     if leans and kind == "rule" and not (before is not None and before.edited):
         return None
