@@ -5,7 +5,7 @@ from __future__ import annotations
 from stillroom.offline import cues
 from stillroom.offline.session import agreements, kinds, referents, stance, unmeant
 from stillroom.offline.session.turns import Turn
-from stillroom.offline.session.wish import WishKind
+from stillroom.offline.session.wish import BARE, WishKind
 from stillroom.offline.text import words
 
 
@@ -20,7 +20,7 @@ def of(turn: Turn, before: Turn, kind: WishKind, *, leans: bool) -> str:
     if kind == "decision" and any(cues.has("deliberation", q, before.spoken) for q in agreements.asked_by_user(before)):
         return f"asked “{words.shorten(agreements.asked_by_user(before)[0], 200)}”"
     said = _said_before(turn, before) if leans else ""
-    if said and len(said) <= 160 and _is_plain(said, before.spoken):
+    if words.weight(words.content(said)) >= BARE and len(said) <= 160 and _is_plain(said, before.spoken):
         done = referents.action(before)
         return f"after “{words.shorten(said, 160)}”" + (f" ({done})" if done else "")
     done = referents.action(before)

@@ -24,6 +24,8 @@ _REMEDIES = late(
 )
 
 
+_TURNS_APART = 2
+"""A run that passes within this many turns is on the same thing, whatever the failure said."""
 _FEW = 3
 """Commands between a failure and its end that may be what helped; of more, nobody can tell which."""
 
@@ -100,7 +102,9 @@ def _follow(first: Step, later: list[Step], turns: Sequence[Turn]) -> tuple[Fail
             last = step
         elif not step.failed and (same or (alike and _covers(step, first))):
             seen_green = True
-            if same or step.turn - first.turn <= 2 or runs.edits(turns, last.place, step.place):
+            if step.turn - last.turn <= _TURNS_APART or (
+                checks.error_line(checks.output_of(last.run)) and (same or runs.edits(turns, last.place, step.place))
+            ):
                 passed = step
                 break
     failure = Failure(
@@ -118,13 +122,14 @@ def _follow(first: Step, later: list[Step], turns: Sequence[Turn]) -> tuple[Fail
             failure, ending="unseen" if changed and not seen_green else "" if seen_green else "failing"
         ), used
     edits = runs.edits(turns, first.place, passed.place)
+    elsewhere = bool(passed.run.workdir) and passed.run.workdir != first.run.workdir
     return (
         replace(
             failure,
-            passed=passed.part,
+            passed=f"cd {passed.run.workdir} && {passed.part}" if elsewhere and not edits else passed.part,
             passed_turn=passed.turn,
             passed_step=passed.step,
-            other_command=passed.base != first.base or (passed.part != first.part and not edits),
+            other_command=passed.base != first.base or (not edits and (passed.part != first.part or elsewhere)),
             files=tuple(dict.fromkeys(path for path, _ in edits)),
             remedy="" if edits else _remedy(later, last, passed, turns),
             change=runs.added(edits[-1][1]) if edits else "",

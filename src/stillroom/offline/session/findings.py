@@ -20,6 +20,8 @@ Tone = Literal["plain", "done", "hypothesis", "intention", "proposal", "disprove
 #: Of scripts without spaces every character.
 _PART = late(r"[A-Za-z0-9_]+|[^\x00-\x7f]")
 _MIN_WEIGHT, _MAX_CHARS = 2.5, 420
+_CONFIRMED = 2
+"""Names that tools have shown count up to this many."""
 _SETBACK_SCORE = 2.0
 """A sentence after an edit says why it didn't do from this on."""
 _FACT_SCORE = 4.0
@@ -90,6 +92,7 @@ def _setback(undone: Turn, later: Turn, said: list[Statement]) -> str:
     last = max((i for i, s in enumerate(undone.steps) if isinstance(s, Ran) and s.edits), default=0)
     plain = [s for s in said if s.tone == "plain" and words.weight(s.content) >= _MIN_WEIGHT]
     own = [s for s in plain if s.turn == undone.number and s.step > last and s.score >= _SETBACK_SCORE]
+    own = [s for s in own if s.score > min(_CONFIRMED, len(s.confirmed))]  # names alone tell what was done, not why not
     afterwards = [s for s in plain if s.turn == later.number and not cues.has("takeback", s.text, later.spoken)]
     return " ".join(s.text for s in (own or afterwards)[:2])
 
@@ -190,7 +193,8 @@ def _statement(
     confirmed = tuple(name for name in words.identifiers(text)[:12] if evidence.holds(name)) if evidence else ()
     strong = cues.has("strongcause", text, spoken)
     tone = _tone(text, spoken, closing=closing, causal=strong)
-    score = 3.0 * strong + cues.has("cause", text, spoken) + cues.has("finding", text, spoken) + min(2, len(confirmed))
+    score = 3.0 * strong + cues.has("cause", text, spoken) + cues.has("finding", text, spoken)
+    score += min(_CONFIRMED, len(confirmed))
     if not evidence:
         score -= 3
     elif not confirmed and not strong:

@@ -72,6 +72,8 @@ def listen(turns: list[Turn]) -> Heard:
                 target = next((i for i in range(len(wishes) - 1, -1, -1) if amends(wish, wishes[i])), None)
             if target is not None and values.stands_alone(wish, wishes[target], put_over):
                 target = None
+            if target is not None and _only_objects(wish, wishes[target], turns, given_in):
+                continue
             if target is None:
                 wishes.append(wish)
             else:
@@ -100,6 +102,14 @@ def listen(turns: list[Turn]) -> Heard:
         rewritten={number: over.lines for number, over in put_over.items()},
         outdated=tuple(outdated),
     )
+
+
+def _only_objects(wish: Wish, to: Wish, turns: list[Turn], given: dict[int, list[settings.Setting]]) -> bool:
+    """Whether a new value was only spoken of: the old one stands in its line to the end, the new one in none."""
+    numbers = kinds.numbers(wish.quote) - kinds.numbers(to.quote)
+    if not numbers or turns[wish.turn].edited or not any(s.heir is None for s in given.get(to.turn, ())):
+        return False
+    return not any(referents.evidence(turn, wish.quote) for turn in turns[wish.turn :])
 
 
 def _before(turns: list[Turn], number: int) -> Turn | None:

@@ -250,6 +250,11 @@ def numbers(text: str) -> set[str]:
 
 def outlives_today(quote: str, spoken: tuple[str, ...]) -> bool:
     """Whether the clauses that are not of this day are a rule by themselves ("…, last week it bit us")."""
-    rest = " ".join(c for c in CLAUSES.split(quote) if not cues.has("perishable", c, spoken))
-    stands = any(cues.has(kind, rest, spoken) for kind in ("standing", "frequency", "prohibition"))
+    clauses = CLAUSES.split(quote)
+    rest = " ".join(c for c in clauses if not cues.has("perishable", c, spoken))
+    stands = any(cues.has(kind, rest, spoken) for kind in ("standing", "frequency"))
+    if not cues.has("perishable", clauses[0], spoken):
+        stands = stands or cues.has(
+            "prohibition", rest, spoken
+        )  # "they're here next week, no changes then": of that week
     return stands and has_own_rule(rest, spoken) and own_weight(rest, spoken) >= _OUTLIVES

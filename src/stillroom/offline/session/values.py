@@ -14,6 +14,8 @@ from stillroom.offline.text import words
 
 _VALUED = ("decision", "preference", "correction")
 """Kinds of wishes that set a value in the files."""
+_ASIDE = 1.0
+"""What a message says besides a wish up to this (in words) is nothing by itself."""
 _SOON_TURNS = 2
 """What is changed within this many turns after it was told of is what was meant."""
 
@@ -35,7 +37,10 @@ def without_overwritten(
     heirs: dict[int, Wish] = {}
     for wish in wishes:
         over = put_over.get(wish.turn)
-        if over is None or not _was_set(wish, over, turns[over.by]) or not _speaks_of(wish, over, turns[over.by]):
+        if over is None or not (
+            _is_all_of(wish, over, turns[wish.turn])
+            or (_was_set(wish, over, turns[over.by]) and _speaks_of(wish, over, turns[over.by]))
+        ):
             kept.append(wish)
         else:
             heirs[over.by] = wish
@@ -44,6 +49,13 @@ def without_overwritten(
         if earlier is not None and wish.kind != "rule":
             kept[index] = replace(wish, replaced=earlier.quote)
     return _agreed_otherwise(kept, put_over)
+
+
+def _is_all_of(wish: Wish, over: overwritten.Overwritten, turn: Turn) -> bool:
+    """Whether a message said nothing but `wish`, and the next one had the value written over that was all it led to."""
+    numbered = any(piece[0].isdigit() for piece in over.gone) and any(piece[0].isdigit() for piece in over.come)
+    aside = words.weight(words.content(turn.text) - words.content(wish.quote))
+    return not wish.about and over.whole and numbered and over.by == wish.turn + 1 and aside <= _ASIDE
 
 
 def _agreed_otherwise(wishes: list[Wish], put_over: dict[int, overwritten.Overwritten]) -> list[Wish]:
