@@ -45,6 +45,19 @@ def test_only_this_machine_is_served(host: str) -> None:
         listen(host, 0)
 
 
+@pytest.mark.parametrize(
+    ("host", "bound"),
+    [("localhost", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("127.0.0.2", "127.0.0.2"), ("::1", "::1")],
+)
+def test_the_address_that_was_asked_for_is_served(host: str, bound: str) -> None:
+    try:
+        socket.create_server((bound, 0), family=socket.AF_INET6 if ":" in bound else socket.AF_INET).close()
+    except OSError:
+        pytest.skip(f"this machine has no {bound}")
+    with listen(host, 0) as listening:
+        assert listening.getsockname()[0] == bound
+
+
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="can't listen"):
         listen("127.0.0.1", taken.getsockname()[1])

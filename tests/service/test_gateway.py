@@ -317,6 +317,18 @@ def test_what_is_no_request_of_a_local_program_is_refused(tmp_path: Path, head: 
         assert model.requests == []
 
 
+def test_a_client_that_waits_with_its_body_is_told_to_go_on(tmp_path: Path) -> None:
+    body = json.dumps(RESPONSES).encode()
+    head = b"POST /v1/responses HTTP/1.1\r\nhost: localhost\r\nexpect: 100-Continue\r\ncontent-length: %d\r\n\r\n"
+    with LoopbackModel() as model, gateway(tmp_path, model.base_url) as served:
+        with socket.create_connection(("127.0.0.1", served.port), timeout=10) as client:
+            client.sendall(head % len(body))
+            assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            client.sendall(body)
+            assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+        assert "expect" not in model.requests[0].headers
+
+
 def test_what_is_no_question_to_a_model_passes_and_an_exhausted_tree_may_only_look(tmp_path: Path) -> None:
     with LoopbackModel(Say("x" * 1000)) as model, gateway(tmp_path, model.base_url, SMALL) as served:
         assert post(served.port, "/t/a/v1/models", b"", method="GET").json["object"] == "list"
