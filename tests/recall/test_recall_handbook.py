@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from stillroom.clock import FixedClock
 from stillroom.config import Memories, Recalling, Settings
+from stillroom.errors import InvalidRequest
+from stillroom.recall.browse.notes import add_note
 from stillroom.recall.projects.repository import Repository
 from stillroom.recall.telling.handbook import read_groups
 from stillroom.recall.telling.instructions import Instructions, Stale, compose, fast_instructions
-from stillroom.recall.telling.prepared import Prepared, save
+from stillroom.recall.telling.prepared import FILE, Prepared, save
 from stillroom.recall.telling.preparing import make_ready
 from stillroom.recall.telling.scopes import KnownFolder
 from stillroom.recall.telling.standing import standing
 
+CLOCK = FixedClock(1_800_000_000_000)
 SUMMARY = """v1
 
 ## User Profile
@@ -177,3 +183,28 @@ def test_wishes_end_with_their_section() -> None:
     assert [(found.title, found.folders, found.wishes) for found in read_groups(text)] == [
         ("a", ("/a",), ("one", "two"))
     ]
+
+
+def test_a_note_for_one_project_is_told_there_alone_however_it_is_cut(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    (tmp_path / "my shop").mkdir()
+    note = add_note(house.settings.root, "Deploys on Tuesdays (in the end)", cwd=tmp_path / "my shop", clock=CLOCK)
+    assert note.text == f"in my shop ({tmp_path / 'my shop'}): Deploys on Tuesdays (in the end)"
+    assert "deploys" in note.path and str(tmp_path.name) not in note.path
+    for line in (f"- {note.text} [ad-hoc note]", f"- {note.text[:-6]}… [ad-hoc note]"):
+        house.write("memory_summary.md", f"{SUMMARY}\n## Notes\n\n{line}\n")
+        assert line in house.told("my shop", house.ready("shop", "my shop"))[0]
+        assert line not in house.told("shop", house.ready("shop", "my shop"))[0]
+        assert line not in house.told("shop", house.ready("shop"))[0]  # nothing was remembered there yet
+    with pytest.raises(InvalidRequest, match="colons"):
+        add_note(house.settings.root, "x", cwd=tmp_path / "a:b", clock=CLOCK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content", ['{"format"', '{"a": [1, ', "[1,]", '"', '{"a": "\\x"}', "", "{", "nul"])
+def test_a_damaged_copy_is_none(tmp_path: Path, content: str) -> None:
+    """In a process that has not loaded `json`, as a hook's has not: the scanner's own errors are in it."""
+    (tmp_path / FILE).write_text(content, encoding="utf-8")
+    code = f"from stillroom.recall.telling.prepared import load\nassert load({str(tmp_path)!r}) is None"
+    source = str(Path(__file__).parents[2] / "src")
+    subprocess.run([sys.executable, "-S", "-c", code], env={"PYTHONPATH": source}, timeout=60, check=True)

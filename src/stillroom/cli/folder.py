@@ -108,15 +108,18 @@ def note_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
+    cwd: Path | None = None,
     name: str | None = None,
     json: bool = False,
 ) -> int:
     """Leave a note that the next consolidation takes into the memory.
 
-    Secrets in it are redacted. An existing note is never changed.
+    It is told in every project, unless `--cwd` says in which. Secrets in it are redacted. An existing note is never
+    changed.
 
     ```
-    stillroom note "Deploys go out on Tuesdays, never on Fridays."
+    stillroom note "Answer in German."
+    stillroom note --cwd . "Deploys go out on Tuesdays, never on Fridays."
     ```
 
     Parameters
@@ -127,6 +130,8 @@ def note_command(
         Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     root
         The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    cwd
+        Only for the project of this folder.
     name
         The file name, `YYYY-MM-DDTHH-MM-SS-<slug>.md`. Default: made of the time and the text.
     json
@@ -135,12 +140,13 @@ def note_command(
     from stillroom.recall.browse.notes import add_note  # the rules of redaction take a tenth of a second to load
 
     settings = load_settings(home=home, root=root)
-    note = add_note(settings.root, text, name=name, clock=SystemClock(), redaction=settings.memories.redaction)
+    style = settings.memories.redaction
+    note = add_note(settings.root, text, name=name, cwd=cwd, clock=SystemClock(), redaction=style)
     if json:
         print_json(note)
         return 0
     print_data(note.path)
-    if note.text != text:
+    if not note.text.endswith(text):
         print_lines([("yellow", "what looked like a secret was taken out")])
     print_lines([(None, "the next `stillroom run` that consolidates takes it in")])
     return 0

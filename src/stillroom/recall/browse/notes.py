@@ -10,9 +10,13 @@ from stillroom.clock import Clock
 from stillroom.config import LOOKUP, Lookup, RedactionStyle
 from stillroom.errors import InvalidRequest, PathRefused, RecallError, way_out
 from stillroom.recall.browse.note_names import NOTES, check_name, names_for
-from stillroom.recall.browse.paths import opened_root
+from stillroom.recall.browse.paths import opened_root, readable
+from stillroom.recall.projects.repository import identify
 from stillroom.rollouts.redact import redact
 from stillroom.workspace.tree import parent, write_new
+
+#: A label is looked for in the first 120 characters.
+_MAX_FOLDER_CHARS = 80
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,17 +32,22 @@ def add_note(
     text: str,
     *,
     name: str | None = None,
+    cwd: Path | None = None,
     clock: Clock,
     redaction: RedactionStyle = "typed",
     limits: Lookup = LOOKUP,
 ) -> Note:
     """Write a new note; an existing one is never touched. Without a name, the clock and the text give it one.
 
-    The folders on the way are made, the memory folder too.
+    With `cwd` it begins with what says that it is for that folder's project alone. The folders on the way are made,
+    the memory folder too.
     """
     if name is not None:
         check_name(name)
     redacted = redact(text, style=redaction)
+    names = [name] if name is not None else names_for(redacted, now=clock.now())
+    if cwd is not None and redacted.strip():
+        redacted = f"{redact(_project(cwd), style=redaction)}{redacted}"
     data = redacted.encode("utf-8", "replace")
     if not redacted.strip():
         raise InvalidRequest("the note is empty")
@@ -46,7 +55,6 @@ def add_note(
         raise InvalidRequest(
             f"the note has {len(data):,} bytes, {limits.max_note_bytes:,} are read", hint="write several notes"
         )
-    names = [name] if name is not None else names_for(redacted, now=clock.now())
     _make(root)
     with opened_root(root) as descriptor:
         for candidate in names:
@@ -64,6 +72,14 @@ def add_note(
                     f"no note can be written to `{where}`: {error.strerror}", hint=way_out(error, root)
                 ) from error
     raise InvalidRequest(f"`{names[0]}` already exists", hint="give it another name")
+
+
+def _project(cwd: Path) -> str:
+    """The beginning of a line that is for one project; see `telling.labels`."""
+    folder = identify(cwd).folder
+    if not folder.isprintable() or ":" in folder or len(folder) > _MAX_FOLDER_CHARS:
+        raise InvalidRequest(f"no note can be for `{readable(folder)}` alone: its path has colons, or is too long")
+    return f"in {Path(folder).name} ({folder}): "
 
 
 def _make(root: Path) -> None:

@@ -45,13 +45,15 @@ def of_heading(title: str, kind: LabelKind) -> Label:
 
 
 def of_line(row: str) -> Label:
-    """`… (in NAME, NAME)`, else `cwd=/path` anywhere in the line, else `- in NAME: …`."""
+    """`- in NAME (/path): …`, else `… (in NAME, NAME)`, else `cwd=/path` anywhere in the line, else `- in NAME: …`."""
+    tip = _TIP.match(row)
+    if tip and (named := _label(tip[1], "words")).paths:
+        return named  # whatever the line ends with, or is cut to
     label = of_suffix(row)
     if label is not None:
         return label
     if paths := _folders(row):
         return Label(paths=paths)
-    tip = _TIP.match(row)
     return _label(tip[1], "words") if tip else Label()
 
 

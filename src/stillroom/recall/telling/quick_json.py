@@ -36,6 +36,8 @@ def loads(data: bytes) -> Any:
         value, end = _scan(text, 0)
     except StopIteration:
         raise ValueError("no JSON") from None
+    except SystemError:  # its own error is in `json`: it fails at raising that while `json` is not loaded
+        raise ValueError("no JSON") from None
     if end != len(text):
         raise ValueError(f"no JSON: something follows the value, at {end}")
     return value
