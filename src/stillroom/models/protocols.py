@@ -223,7 +223,13 @@ def _said(text: str, *, refusal: str | None, cut_by: CutBy, usage: Usage) -> Att
     if refusal:
         return Failed(error=ModelRefused(f"the model refused: {refusal}"), usage=usage)
     if cut_by is not None:
-        return Failed(error=InvalidReply(f"the reply was cut off (`{cut_by}`)"), usage=usage)
+        return Failed(error=InvalidReply(cut_off(cut_by, usage)), usage=usage)
     if not text:
         return Failed(error=InvalidReply("the reply holds no text"), usage=usage)
     return Answered(text=text, usage=usage)
+
+
+def cut_off(by: str, usage: Usage) -> str:
+    """What is told of a reply that its provider ended: a model that goes round in circles uses all that it may."""
+    after = f" after {usage.output_tokens:,} tokens" if usage.output_tokens else ""
+    return f"the reply was cut off (`{by}`){after}"

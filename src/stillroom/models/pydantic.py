@@ -35,6 +35,7 @@ from stillroom.errors import (
 from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, call_with_retries
 from stillroom.models.http1 import ReplyTooLarge
 from stillroom.models.names import Endpoint, PydanticName
+from stillroom.models.protocols import cut_off
 from stillroom.models.provider_errors import ProviderError, retry_after_seconds
 from stillroom.models.rate_limits import RateLimitSink
 from stillroom.models.structured import StructuredReply, StructuredRequest
@@ -304,7 +305,7 @@ def _read(response: ModelResponse, *, cost: float | None) -> Attempt:
             error=ModelRefused("the model refused, or a content filter stopped it"), usage=usage, cost_usd=cost
         )
     if response.finish_reason == "length":
-        return Failed(error=InvalidReply("the reply was cut off (`length`)"), usage=usage, cost_usd=cost)
+        return Failed(error=InvalidReply(cut_off("length", usage)), usage=usage, cost_usd=cost)
     if not text:
         return Failed(error=InvalidReply("the reply holds no text"), usage=usage, cost_usd=cost)
     return Answered(text=text, usage=usage, cost_usd=cost)
