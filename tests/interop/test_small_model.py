@@ -18,11 +18,12 @@ from tests.interop.llama_server import running
 from stillroom.config import Memories, Provider, Settings, Source, StageOne, StageTwo
 from stillroom.consolidate.outcome import Consolidated
 from stillroom.consolidate.outcome import Failed as ConsolidationFailed
-from stillroom.extract.form import check_claims, without_form
+from stillroom.extract.form import filled_in
 from stillroom.extract.outcome import Failed, NoOutput, WithOutput
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
 from stillroom.spending import ModelCall
 from stillroom.store import Store
+from stillroom.store.records import Stage1Draft
 from stillroom.testing import FixedClock, sample_rollout
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
@@ -91,8 +92,8 @@ def test_phase_1_keeps_its_promises_whatever_the_model_writes(tmp_path: Path, ad
     assert max(call.usage.cached_input_tokens for call in calls) > 1500
     with Store.open(settings.database, clock=FixedClock(DAY_AFTER_MS)) as store:
         for output in store.outputs.latest():
-            check_claims(output.raw_memory)
-            assert without_form(output.raw_memory) == output.raw_memory
+            draft = Stage1Draft(raw_memory=output.raw_memory, rollout_summary=output.rollout_summary)
+            assert filled_in(draft) == draft
     assert [path for path in settings.home.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()] == []
 
 

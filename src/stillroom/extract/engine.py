@@ -11,7 +11,7 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import ContextTooLong, InvalidReply
-from stillroom.extract.form import check_claims, without_form
+from stillroom.extract.form import filled_in, without_form
 from stillroom.extract.outcome import ReadTotals
 from stillroom.extract.prompt import input_prompt, prompt_tokens, prompt_version, system_prompt
 from stillroom.extract.reading import (
@@ -262,11 +262,7 @@ class ModelEngine:
         )
         if (clean := clean_draft(draft, self._redact)) is None:
             return None
-        clean = msgspec.structs.replace(
-            clean, raw_memory=without_form(clean.raw_memory), rollout_summary=without_form(clean.rollout_summary)
-        )
-        check_claims(clean.raw_memory)
-        return self._witnessed(thread, text, clean, stop)
+        return self._witnessed(thread, text, filled_in(clean), stop)
 
     def _witnessed(self, thread: Thread, text: ReadText, draft: Stage1Draft, stop: Stop) -> Stage1Draft:
         witness = Witness(partial(self._events, thread, text, stop), json=whole_json(text))

@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 from functools import cache
 
+import msgspec
+
 from stillroom.errors import InvalidReply
 from stillroom.extract.prompt import input_prompt, system_prompt
+from stillroom.store.records import Stage1Draft
 
 #: What the form leaves to be filled in. One word alone, such as `<name>`, may be a session's own.
 _BLANK = re.compile(r"<[^<>\n]*[ |][^<>\n]*>")
@@ -17,8 +20,17 @@ _BLANK = re.compile(r"<[^<>\n]*[ |][^<>\n]*>")
 _LEAST_WORDS = 5
 _MARKS = "-*#>` \t\r\n"
 #: What a later reader can use: a point, or a filled line of a block's head.
-_CLAIM = re.compile(r"^\s*(?:[-*] +\S|(?:description|task|keywords): *\S)", re.MULTILINE)
+_CLAIM = re.compile(r"^\s*(?:(?:[-*•]|\d+[.)]) +\S|(?:description|task|keywords): *\S)", re.MULTILINE)
 _SHOWN_CHARS = 60
+
+
+def filled_in(draft: Stage1Draft) -> Stage1Draft:
+    """`draft` without our words. Raises `InvalidReply` if nothing is left in the form that was asked for."""
+    raw_memory, summary = without_form(draft.raw_memory), without_form(draft.rollout_summary)
+    if not summary.strip() or _CLAIM.search(raw_memory) is None:
+        shown = " ".join(draft.raw_memory[:_SHOWN_CHARS].split())
+        raise InvalidReply(f"the answer has nothing of the form that was asked for: it begins `{shown}`")
+    return msgspec.structs.replace(draft, raw_memory=raw_memory, rollout_summary=summary)
 
 
 def without_form(text: str) -> str:
@@ -26,13 +38,6 @@ def without_form(text: str) -> str:
     lines = text.splitlines(keepends=True)
     kept = [line for line in lines if not _is_ours(line)]
     return text if len(kept) == len(lines) else "".join(kept)
-
-
-def check_claims(raw_memory: str) -> None:
-    """Raises `InvalidReply` for a memory that says nothing in the form that was asked for."""
-    if _CLAIM.search(raw_memory) is None:
-        shown = " ".join(raw_memory[:_SHOWN_CHARS].split())
-        raise InvalidReply(f"the answer has nothing of the form that was asked for: it begins `{shown}`")
 
 
 def _is_ours(line: str) -> bool:
