@@ -104,7 +104,7 @@ def test_a_session_without_a_noted_remote_joins_those_with_one(house: House) -> 
     house.session("shop", WISH, remote="https://github.com/Ada/Store")
     house.session("fix-1", WISH)
     house.run()
-    assert house.groups() == ["store"]
+    assert house.groups() == ["Store"]
 
 
 def test_a_part_that_is_set_apart_is_a_group_of_its_own(house: House) -> None:

@@ -188,9 +188,18 @@ class Job:
         return held.was_rejected(self.settings.review, self._digest(staging))
 
     def of_projects(self, outputs: Sequence[Stage1Output]) -> Sequence[Stage1Output]:
-        """The outputs, each with the repository that its folder is a checkout of, whatever its agent noted."""
+        """The outputs, each with the repository that its folder is a checkout of, whatever its agent noted.
+
+        A remote is spelled as the first of them that has it noted: its name is shown.
+        """
+        spelled: dict[str, str] = {}
+        for output in outputs:
+            origin = self._origins.get(output.cwd)
+            if origin and output.git_origin_url and not origin.startswith("/"):
+                spelled.setdefault(origin, output.git_origin_url)
+        origins = {cwd: spelled.get(origin, origin) for cwd, origin in self._origins.items()}
         return [
-            msgspec.structs.replace(output, git_origin_url=self._origins.get(output.cwd, output.git_origin_url))
+            msgspec.structs.replace(output, git_origin_url=origins.get(output.cwd, output.git_origin_url))
             for output in outputs
         ]
 
