@@ -15,6 +15,7 @@ from stillroom.config import Memories, Settings, Source
 from stillroom.pipeline import Options, run_pipeline
 from stillroom.recall.telling.folders import origins_of
 from stillroom.recall.telling.instructions import Instructions, instructions
+from stillroom.recall.telling.sharing import propose
 from stillroom.store import Store
 from stillroom.undoing.declaring import set_apart
 
@@ -97,6 +98,8 @@ def test_a_wish_in_three_worktrees_is_one_wish_of_one_project(house: House) -> N
     assert "every project" not in summary
     assert summary.count(f'the user asked: "{WISH}"') == 1
     assert [house.is_told(name) for name in ("shop", "fix-1", "fix-3", "api")] == [True, True, True, False]
+    assert propose(house.settings, house.base / "shop").rules == (WISH,)
+    assert WISH not in propose(house.settings, house.base / "api").rules
 
 
 def test_a_session_without_a_noted_remote_joins_those_with_one(house: House) -> None:

@@ -52,6 +52,7 @@ COMMANDS: dict[str, str | Group] = {
     "resume": "stillroom.cli.switches:resume_command",
     "memories": "stillroom.cli.switches:memories_command",
     "projects": "stillroom.cli.projects:projects_command",
+    "share": "stillroom.cli.share:share_command",
     "ingest": "stillroom.cli.ingest:ingest_command",
     "export": "stillroom.cli.export:export_command",
     "budget": Group(

@@ -84,7 +84,7 @@ def _unmarked(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
         return Prepared(root=root, config=config, stamp=stamp, nothing=text.reason)
     style, limits = settings.memories.redaction, settings.recalling
     summary = parse(harmless(redact(text, style=style)))
-    handbook, handbook_stamp = _read_handbook(settings)
+    handbook, handbook_stamp = read_handbook(settings)
     groups = read_groups(harmless(redact(handbook, style=style)))
     name_folders(summary, groups)
     add_wishes(
@@ -173,7 +173,7 @@ def _read(settings: Settings) -> tuple[str | _Nothing, Stamp]:
     return text, stamp
 
 
-def _read_handbook(settings: Settings) -> tuple[str, Stamp]:
+def read_handbook(settings: Settings) -> tuple[str, Stamp]:
     """The handbook, or "" where it is not to be had: a session is told the summary all the same."""
     path = str(settings.root / HANDBOOK)
     try:
@@ -186,4 +186,4 @@ def _read_handbook(settings: Settings) -> tuple[str, Stamp]:
     return got.data.decode("utf-8", "replace"), stamp_from(got.status)
 
 
-__all__ = ["RecallReport", "folders_if_any", "make_ready", "prepare_recall"]
+__all__ = ["RecallReport", "folders_if_any", "make_ready", "prepare_recall", "read_handbook"]
