@@ -67,3 +67,12 @@ def test_a_new_file_takes_no_place_that_is_taken(tmp_path: Path, folder: int) ->
     assert (tmp_path / NAME).read_text(encoding="utf-8") == "old"
     assert create(folder, NEW, folder, "other")
     assert {path.name for path in tmp_path.iterdir()} == {NAME, "other"}
+
+
+def test_what_the_system_makes_no_second_name_for_is_moved(tmp_path: Path, folder: int) -> None:
+    """A folder has one name on every file system, as a file has on some: the system says the same of both."""
+    (tmp_path / "sub").mkdir()
+    assert create(folder, "sub", folder, "moved")
+    assert (tmp_path / "moved").is_dir() and not (tmp_path / "sub").exists()
+    with pytest.raises(FileNotFoundError):
+        create(folder, "nowhere", folder, "else")
