@@ -343,6 +343,8 @@ def test_without_git_the_error_says_so(root: Path, history: History, monkeypatch
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(HistoryError, match="not on the PATH"):
         history.repository.run("version")
+    with pytest.raises(HistoryError, match="is not on the PATH"):
+        history.repository.visit(lambda name, kind, data: None)
 
 
 def test_a_large_file_is_left_out_of_history(tmp_path: Path, root: Path) -> None:
