@@ -7,7 +7,8 @@ A session has room of its own. It is told the rest of its project's wishes from 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -36,7 +37,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 def read_groups(text: str) -> list[Group]:
     """The task groups of a handbook that say for which folders they are, in their order."""
     found = []
-    for part in re.split(r"^(?=# )", text, flags=re.MULTILINE):
+    for part in re.split(r"^(?=# )", text.replace("\r\n", "\n"), flags=re.MULTILINE):
         head, *rows = part.split("\n")
         if not head.startswith(_GROUP):
             continue
@@ -44,6 +45,16 @@ def read_groups(text: str) -> list[Group]:
         if folders:
             found.append(Group(title=head.removeprefix(_GROUP).strip(), folders=folders, wishes=tuple(_wishes(rows))))
     return found
+
+
+def cleaned(groups: Sequence[Group], clean: Callable[[str], str]) -> list[Group]:
+    """The groups with what `clean` makes of their wishes: of all at once, as long as it keeps lines apart."""
+    wishes = [wish for group in groups for wish in group.wishes]
+    clean_wishes = clean("\n".join(wishes)).split("\n")
+    if len(clean_wishes) != len(wishes):
+        clean_wishes = [clean(wish).replace("\n", " ") for wish in wishes]
+    left = iter(clean_wishes)
+    return [msgspec.structs.replace(group, wishes=tuple(islice(left, len(group.wishes)))) for group in groups]
 
 
 def name_folders(summary: Summary, groups: Sequence[Group]) -> None:
@@ -117,4 +128,4 @@ def _wishes(rows: Iterable[str]) -> Iterable[str]:
             wish += f" {row.strip()}"
 
 
-__all__ = ["Group", "add_wishes", "name_folders", "read_groups"]
+__all__ = ["Group", "add_wishes", "cleaned", "name_folders", "read_groups"]

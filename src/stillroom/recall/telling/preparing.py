@@ -17,7 +17,7 @@ from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.recall.telling import prepared
 from stillroom.recall.telling.folders import known_folders, learn_folders
 from stillroom.recall.telling.gone import mark_gone
-from stillroom.recall.telling.handbook import add_wishes, name_folders, read_groups
+from stillroom.recall.telling.handbook import add_wishes, cleaned, name_folders, read_groups
 from stillroom.recall.telling.packing import Line
 from stillroom.recall.telling.prepared import (
     HANDBOOK,
@@ -85,7 +85,7 @@ def _unmarked(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
     style, limits = settings.memories.redaction, settings.recalling
     summary = parse(harmless(redact(text, style=style)))
     handbook, handbook_stamp = read_handbook(settings)
-    groups = read_groups(harmless(redact(handbook, style=style)))
+    groups = cleaned(read_groups(handbook), lambda text: harmless(redact(text, style=style)))
     name_folders(summary, groups)
     add_wishes(
         summary, groups, max_bytes=limits.max_wishes_bytes, max_bytes_of_project=limits.max_wishes_bytes_of_project

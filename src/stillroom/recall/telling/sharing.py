@@ -14,7 +14,7 @@ from stillroom.errors import InvalidRequest, Unreadable, WorkspaceError
 from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.repository import identify
-from stillroom.recall.telling.handbook import read_groups
+from stillroom.recall.telling.handbook import cleaned, read_groups
 from stillroom.recall.telling.labels import Label
 from stillroom.recall.telling.preparing import folders_if_any, read_handbook
 from stillroom.recall.telling.scopes import resolve
@@ -58,7 +58,8 @@ def propose(settings: Settings, cwd: Path, *, file: str | None = None) -> Propos
     session = declared.project_of(str(cwd.absolute()), identify(cwd))
     top = Path(session.part or session.folder)
     name = file or next((each for each in FILES if (top / each).exists()), FILES[0])
-    groups = read_groups(harmless(redact(read_handbook(settings)[0], style=settings.memories.redaction)))
+    style = settings.memories.redaction
+    groups = cleaned(read_groups(read_handbook(settings)[0]), lambda text: harmless(redact(text, style=style)))
     labels = Summary(labels=[Label(text=group.title.casefold(), paths=group.folders) for group in groups])
     found = resolve(labels, folders_if_any(settings))
     mine = declared.same(session, found.repositories)

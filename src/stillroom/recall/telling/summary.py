@@ -40,10 +40,14 @@ class Summary(msgspec.Struct):
 def harmless(text: str) -> str:
     """The text as lines that can't leave the block in which they are shown, without characters that nobody sees."""
     text = _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    if not (text.isascii() and text.replace("\n", "").isprintable()):
-        text = "".join(c if c in "\n\t" or unicodedata.category(c) not in _STEERING else " " for c in text)
+    rows = (row if row.isascii() and row.isprintable() else _steady(row) for row in text.split("\n"))
+    text = "\n".join(rows)
     text = _TAG.sub("‹", text)
     return "\n".join(row.replace("=", "-") if _MARKER.search(row) else row for row in text.split("\n"))
+
+
+def _steady(row: str) -> str:
+    return "".join(c if c == "\t" or unicodedata.category(c) not in _STEERING else " " for c in row)
 
 
 def parse(text: str) -> Summary:
