@@ -26,6 +26,7 @@ _TIES = (
     "preference",
     "prohibition",
     "standing",
+    "takeback",
 )
 """What ties a sentence to the wish before it, when the two share no word."""
 _PRONOUN = late(
@@ -93,7 +94,7 @@ def goes_on(sentence: str, wish: Wish, spoken: tuple[str, ...]) -> bool:
         return False
     if cues.has("reading", sentence, spoken) or cues.opens("approval", sentence, spoken):
         return False
-    if own & wish.subject:
+    if own & wish.subject or cues.opens("conclusion", sentence, spoken):
         return True
     if cues.has("personal", sentence, spoken):
         return False
