@@ -79,10 +79,11 @@ def raw_memory(tasks: Sequence[TaskNotes], *, cwd: str) -> str:
 def rollout_summary(tasks: Sequence[TaskNotes], *, cwd: str, branch: str | None) -> str:
     """The reference text: the same with the steps that led there."""
     on_branch = f", branch `{branch}`" if branch else ""
+    asked = shorten(tasks[0].request, 240)
     lines = [
         f"# {_description(tasks)}",
         "",
-        f"Rollout context: in `{cwd}`{on_branch}; asked: “{shorten(tasks[0].request, 240)}”",
+        f"Rollout context: in `{cwd}`{on_branch}" + (f"; asked: “{asked}”" if asked else ""),
     ]
     for number, task in enumerate(tasks, 1):
         lines += ["", f"## Task {number}: {task.name}", "", f"Outcome: {task.outcome}", ""]

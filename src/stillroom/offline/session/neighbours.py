@@ -85,7 +85,10 @@ def goes_on(sentence: str, wish: Wish, spoken: tuple[str, ...]) -> bool:
         or cues.has("perishable", sentence, spoken)
     ):
         return False
-    if any(cues.opens(kind, sentence, spoken) for kind in ("thanks", "greeting", "transition", "request", "polite")):
+    follows = cues.opens("conclusion", sentence, spoken) > 0
+    if any(cues.opens(kind, sentence, spoken) for kind in ("thanks", "transition", "request", "polite")):
+        return False
+    if cues.opens("greeting", sentence, spoken) and not follows:
         return False
     if unmeant.is_idle(sentence, spoken) or any(cues.has(kind, sentence, spoken) for kind in ("musing", "dismiss")):
         return False
@@ -94,7 +97,7 @@ def goes_on(sentence: str, wish: Wish, spoken: tuple[str, ...]) -> bool:
         return False
     if cues.has("reading", sentence, spoken) or cues.opens("approval", sentence, spoken):
         return False
-    if own & wish.subject or cues.opens("conclusion", sentence, spoken):
+    if own & wish.subject or follows:
         return True
     if cues.has("personal", sentence, spoken):
         return False

@@ -85,7 +85,11 @@ def find(turns: Sequence[Turn], known: Sequence[Failure], found: Found, heard: H
             worded = bool(symptom or not turn.number) or (told not in wanted and _is_on(told, causes))
             worded = worded and _beyond_asking(_lasting_part(told, turn.spoken) or told, turn.spoken) >= BARE
             asked = told.endswith(_ASKS) and not any(cues.has(kind, told, turn.spoken) for kind in ("why", "problem"))
-            out.append(replace(_failure(turns, turn, told, causes, edits[-1]), worded=worded, asked=asked))
+            failure = replace(_failure(turns, turn, told, causes, edits[-1]), worded=worded, asked=asked)
+            if not _is_elsewhere(turn, causes):
+                out.append(failure)
+            elif symptom or any(s.causal for s in causes):
+                out.append(replace(failure, files=(), change="", passed=""))
             symptom = ""
         elif first and turn.number not in heard.contradicted and measured.across(turns, turn, edits[0], edits[-1]):
             after = _on_the_edits(turn, [s for s in here if s.step > edits[-1]])
@@ -143,10 +147,23 @@ def _tells_enough(told: str, spoken: tuple[str, ...]) -> bool:
     return words.weight(words.content(told)) >= kinds.LEANING
 
 
+def _is_elsewhere(turn: Turn, causes: Sequence[Statement]) -> bool:
+    """Whether what was explained earlier than in the turn before has nothing to do with what was edited now."""
+    if not causes or turn.number - causes[-1].turn <= 1:
+        return False
+    touched = _touched(turn)
+    return not any(words.pieces(s.text) & touched for s in causes)
+
+
+def _touched(turn: Turn) -> frozenset[str]:
+    """The words of what the edits of `turn` changed, and where."""
+    edits = [e for run in turn.runs if run.ok is not False for e in run.edits]
+    return frozenset().union(*(words.pieces(f"{e.path} {e.diff}") for e in edits))
+
+
 def _on_the_edits(turn: Turn, said: Sequence[Statement]) -> list[Statement]:
     """Of what is said after an edit, the first that has a word of what it changed."""
-    held = frozenset().union(*(words.pieces(e.diff) for run in turn.runs if run.ok is not False for e in run.edits))
-    return [s for s in said if s.tone == "plain" and words.pieces(s.text) & held][:1]
+    return [s for s in said if s.tone == "plain" and words.pieces(s.text) & _touched(turn)][:1]
 
 
 def _only_says_still(told: str, turn: Turn) -> bool:

@@ -67,7 +67,7 @@ def _begins_another(turn: Turn, current: Sequence[Turn]) -> bool:
 def _task(group: list[Turn]) -> Task:
     request = _request(group[0])
     commit = next((s for s in (_commit_subject(t) for t in reversed(group)) if s), "")
-    name = words.shorten(commit or request or _set_by_agent(group[0]), 120)
+    name = words.shorten(commit or request or group[0].pasted or _set_by_agent(group[0]), 120)
     return Task(name=name, turns=tuple(group), request=request, commit=commit)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stillroom.offline import cues
 from stillroom.offline.sizes import MAX_MESSAGE_CHARS, MAX_TURNS
 from stillroom.offline.text import handed, sentences
+from stillroom.offline.text.words import shorten
 from stillroom.rollouts.events import Ran, Said
 
+_PASTED_CHARS = 120
+"""Of a pasted log, the first line up to this is a name for the task."""
 _INJECTED = ("# AGENTS.md instructions", "<user_instructions>", "<environment_context>", "<skill>", "<turn_aborted>")
 
 
@@ -22,6 +25,7 @@ class Turn:
     messages: tuple[tuple[str, ...], ...]  #: sentences, message by message
     spoken: tuple[str, ...]  #: languages whose cues apply
     steps: tuple[Said | Ran, ...]
+    pasted: str = ""  #: the first line of a message that was nothing but a paste
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -52,42 +56,52 @@ def turns_of(events: Sequence[Said | Ran]) -> list[Turn]:
 
     A session in which nobody but agents spoke, as in an evaluation, is one turn without words: nothing in it is a wish.
     """
-    groups: list[tuple[list[str], list[Said | Ran]]] = []
+    groups: list[_Group] = []
     for event in events:
         if isinstance(event, Said) and event.who == "user":
-            typed = _typed(event.text)
-            if not typed:
+            if not event.text.strip() or event.text.lstrip().startswith(_INJECTED):
                 continue
             # Two messages in a row are one: nobody acted between them.
-            if groups and not groups[-1][1]:
-                groups[-1][0].append(typed)
+            if not groups or groups[-1].steps:
+                groups.append(_Group())
+            if typed := _typed(event.text):
+                groups[-1].typed.append(typed)
             else:
-                groups.append(([typed], []))
+                # A log without a word of the user's own is a message too: what follows answers it.
+                groups[-1].pasted = event.text.strip().split("\n", 1)[0]
         elif groups:
-            groups[-1][1].append(event)
+            groups[-1].steps.append(event)
     if not groups and any(isinstance(event, Said) and event.who == "agent" for event in events):
-        groups = [([], list(events))]
+        groups = [_Group(steps=list(events))]
     if len(groups) > MAX_TURNS:
         groups = groups[: MAX_TURNS // 2] + groups[-MAX_TURNS // 2 :]
-    replies = (step.text[:400] for _, steps in groups[:10] for step in steps if isinstance(step, Said))
+    replies = (step.text[:400] for group in groups[:10] for step in group.steps if isinstance(step, Said))
     session = cues.detect(
-        "\n".join(text[:400] for texts, _ in groups[:40] for text in texts), cues.detect("\n".join(replies))
+        "\n".join(text[:400] for group in groups[:40] for text in group.typed), cues.detect("\n".join(replies))
     )
     return [
         Turn(
             number=number,
-            text="\n\n".join(texts),
-            messages=tuple(tuple(sentences.split(text)) for text in texts),
-            spoken=cues.spoken_in("\n".join(texts), session),
-            steps=tuple(steps),
+            text="\n\n".join(group.typed),
+            messages=tuple(tuple(sentences.split(text)) for text in group.typed),
+            spoken=cues.spoken_in("\n".join(group.typed), session),
+            steps=tuple(group.steps),
+            pasted="" if group.typed else shorten(group.pasted, _PASTED_CHARS),
         )
-        for number, (texts, steps) in enumerate(groups)
+        for number, group in enumerate(groups)
     ]
 
 
+@dataclass(slots=True)
+class _Group:
+    """A turn in the making."""
+
+    typed: list[str] = field(default_factory=list)
+    steps: list[Said | Ran] = field(default_factory=list)
+    pasted: str = ""
+
+
 def _typed(text: str) -> str:
-    if text.lstrip().startswith(_INJECTED[:1]):
-        return ""
     text = text[:MAX_MESSAGE_CHARS].replace("\r\n", "\n")
     if "\n" in text.strip():
         text = handed.without_handed_on(text, cues.spoken_in(text))
