@@ -19,6 +19,12 @@ HANDED_ON = [
     "把下面这段翻译成英文：\n禁止切换窗口。\n以后都要提前进入。",
     "der Kunde schreibt:\nBitte immer unser Logo verwenden.",
     "me sale esto al arrancar:\nNunca ejecute este servicio como root.",
+    "@marco: never use any here\n@li: always annotate",
+    "Review comment from GitHub:\n\nNever use any here. Always annotate.",
+    "My prompt for the bot:\nAlways answer in French. Never mention prices.",
+    "what differs?\n\n----- GUIDE v4 -----\n1.1 Never store it.\n3.1 Always send it.\n----- END -----",
+    "the guide:\n2.1 Always sign.\n2.2 Phone numbers, never dots.\n2.4 Never retry.",
+    "this fails\n\nFAIL src/b.test.ts\n  ● always rounds\n\n    Never use == here.",
 ]
 OWN = [
     "rules for this repo:\n- never force-push\n- always squash",

@@ -24,6 +24,8 @@ from stillroom.offline.session.wishes import wishes_of
 from stillroom.offline.text import words
 from stillroom.rollouts.events import Ran
 
+_SOON_TURNS = 2
+"""What is objected to was set at most this many turns before."""
 _TALK_TURNS = 3
 """Of a talk before the work, this many turns back are remembered."""
 
@@ -72,7 +74,7 @@ def listen(turns: list[Turn]) -> Heard:
                 target = next((i for i in range(len(wishes) - 1, -1, -1) if amends(wish, wishes[i])), None)
             if target is not None and values.stands_alone(wish, wishes[target], put_over):
                 target = None
-            if target is not None and _only_objects(wish, wishes[target], turns, given_in):
+            if _only_objects(wish, wishes if target is None else [wishes[target]], turns, given_in):
                 continue
             if target is None:
                 wishes.append(wish)
@@ -104,12 +106,15 @@ def listen(turns: list[Turn]) -> Heard:
     )
 
 
-def _only_objects(wish: Wish, to: Wish, turns: list[Turn], given: dict[int, list[settings.Setting]]) -> bool:
-    """Whether a new value was only spoken of: the old one stands in its line to the end, the new one in none."""
-    numbers = kinds.numbers(wish.quote) - kinds.numbers(to.quote)
-    if not numbers or turns[wish.turn].edited or not any(s.heir is None for s in given.get(to.turn, ())):
+def _only_objects(wish: Wish, before: list[Wish], turns: list[Turn], given: dict[int, list[settings.Setting]]) -> bool:
+    """Whether a new value was only spoken of: the one just set stands in its line to the end, the new one in none."""
+    to = next((w for w in reversed(before) if w.turn < wish.turn <= w.turn + _SOON_TURNS), None)
+    if to is None or not wish.changes or wish.kind == "rule" or turns[wish.turn].edited:
         return False
-    return not any(referents.evidence(turn, wish.quote) for turn in turns[wish.turn :])
+    if not kinds.numbers(wish.quote) - kinds.numbers(to.quote):
+        return False
+    stands = any(s.heir is None for s in given.get(to.turn, ()))
+    return stands and not any(referents.evidence(turn, wish.quote) for turn in turns[wish.turn :])
 
 
 def _before(turns: list[Turn], number: int) -> Turn | None:

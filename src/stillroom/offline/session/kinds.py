@@ -24,7 +24,8 @@ _EITHER_WAY = late(
 _ASKS_FIRST = late(
     r"(?:\W*(?:h+m+|so|ok|and|btw|wait|oh|oops|um|ähm?|a ver|bueno|for my (?:own )?understanding"
     r"|(?:just )?out of curiosity)\b)?\W*"
-    r"(?:what (?:do|does|did|should|would|was|is the (?:name|difference|point|reason|status|deal)|were)|who(?:'s| is| was| wrote| did| the)"
+    r"(?:what (?:do|does|did|should|would)"
+    r"|what (?:was|is the (?:name|difference|point|reason|status|deal)|were)|who(?:'s| is| was| wrote| did| the)"
     r"|where (?:is|was|did|do|does)|how (?:do|does|did|can|much|many|long|come)"
     r"|why (?:is|was|do|does|did|are|were|would)"
     r"|(?:do|did|have) (?:we|you|i|they)|did (?:that|this|it)"
