@@ -14,6 +14,7 @@ from stillroom.recall.projects.declared import FILE, Declared, is_of, save_decla
 from stillroom.recall.projects.remotes import repository_name
 from stillroom.recall.projects.repository import Repository, identify, same_project
 from stillroom.recall.projects.switched_off import SwitchedOff, load_switched_off
+from stillroom.recall.telling.folders import origins_of
 from stillroom.store import Store
 from stillroom.undoing.projects import declared_projects, folders_of_threads, place_of, with_first_commit
 
@@ -37,18 +38,20 @@ class ProjectFolders(msgspec.Struct, frozen=True, kw_only=True):
 def list_projects(settings: Settings, store: Store) -> list[ProjectFolders]:
     """Every project that sessions ran in, the newest first. Raises `WorkspaceError`."""
     declared, off = declared_projects(settings), load_switched_off(str(settings.home))
+    origins = origins_of(settings, store)
     groups: list[tuple[list[Repository], list[str]]] = []
     heads: list[Repository] = []
-    seen: dict[Repository, int] = {}
+    seen: dict[Repository | str, int] = {}
     for folder in islice(folders_of_threads(store), settings.recalling.max_folders):
         cwd, project = place_of(folder, declared)
-        if project not in seen:
-            seen[project] = min(declared.same(project, heads), default=len(heads))
-            if seen[project] == len(heads):
+        known = origins.get(cwd, project)
+        if known not in seen:
+            seen[known] = min(declared.same(project, heads), default=len(heads))
+            if seen[known] == len(heads):
                 heads.append(project)
                 groups.append(([], []))
-            groups[seen[project]][0].append(project)
-        groups[seen[project]][1].append(cwd)
+            groups[seen[known]][0].append(project)
+        groups[seen[known]][1].append(cwd)
     return [_told(projects, cwds, store, declared, off) for projects, cwds in groups]
 
 

@@ -14,7 +14,7 @@ from stillroom.config import Recalling, Settings
 from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.objects import holds_commit
 from stillroom.recall.projects.questions import ask_git
-from stillroom.recall.projects.remotes import normalise_remote
+from stillroom.recall.projects.remotes import normalise_remote, without_git_suffix
 from stillroom.recall.projects.repository import Repository, identify, same_project
 from stillroom.recall.telling.scopes import KnownFolder
 from stillroom.store import Store
@@ -58,19 +58,30 @@ def origins_of(settings: Settings, store: Store) -> dict[str, str]:
     It is a remote, or a folder of the newest checkout. A folder without git is not in it.
     """
     found: dict[str, str] = {}
-    heads: list[Repository] = []
     origins: dict[Repository, str] = {}
+    #: The first of each project, under all that it may have in common with others: there are thousands of folders.
+    heads: dict[str, list[Repository]] = {}
     for folder in known_folders(settings, store):
         project = folder.repository
         if not project.is_git and not project.part:
             continue
         if project not in origins:
-            head = next((head for head in heads if same_project(project, head)), None)
+            alike = (head for mark in _marks(project) for head in heads.get(mark, ()))
+            head = next((head for head in alike if same_project(project, head)), None)
             if head is None:
-                heads.append(project)
+                for mark in _marks(project):
+                    heads.setdefault(mark, []).append(project)
             origins[project] = _origin(project) if head is None else origins[head]
         found[folder.cwd] = origins[project]
     return found
+
+
+def _marks(project: Repository) -> set[str]:
+    """What projects that are the same have one of in common."""
+    marks = {project.place, project.folder, project.remote, project.first_commit}
+    if project.place:
+        marks.add(f"file:{without_git_suffix(project.place)}")
+    return {mark for mark in marks if mark}
 
 
 def _origin(project: Repository) -> str:
