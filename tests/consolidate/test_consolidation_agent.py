@@ -301,9 +301,16 @@ def test_what_the_validators_find_is_given_back(jail: Jail, folder: Path) -> Non
 
 
 def test_an_agent_that_does_not_mend_ends_with_its_findings(jail: Jail, folder: Path) -> None:
-    report = run(scripted(done(), forever=True), folder, jail, check=lambda _: ["bad"])
+    report = run(scripted(call("list"), done(), forever=True), folder, jail, check=lambda _: ["bad"])
     assert report.outcome == AgentCompleted(said="done", findings=("bad",))
-    assert report.requests == 1 + SMALL.max_corrections
+    assert report.requests == 2 + SMALL.max_corrections
+
+
+def test_a_model_that_only_talks_is_told_once_what_is_missing(jail: Jail, folder: Path) -> None:
+    """SmolLM2-135M writes the form as its answer, again and again."""
+    report = run(scripted(done("# Task 1:"), forever=True), folder, jail, check=lambda _: ["MEMORY.md is missing"])
+    assert isinstance(report.outcome, AgentFailed) and "none of its tools" in report.outcome.reason
+    assert report.requests == 2
 
 
 def test_hostile_work_stays_in_the_folder_and_within_limits(shell_jail: Jail, folder: Path) -> None:

@@ -24,6 +24,7 @@ from stillroom.sandbox import ToolResult, Worker
 from stillroom.spending import Usage
 
 _MAX_SAID_CHARS = 2000
+_NO_TOOLS = "the model called none of its tools: `consolidation_model` takes one that can, or `offline`"
 
 
 class _Stop(Exception):
@@ -112,6 +113,8 @@ class Conversation:
             findings = tuple(await asyncio.to_thread(self._check, self._folder)) if self._check is not None else ()
             if not findings or corrections == self._limits.max_corrections:
                 return AgentCompleted(said=result.output[:_MAX_SAID_CHARS], findings=findings)
+            if corrections and not self.tool_calls:  # told what is missing, it still only talks
+                return AgentFailed(reason=_NO_TOOLS)
             corrections += 1
             task, history = corrections_prompt(findings), result.all_messages()
 
