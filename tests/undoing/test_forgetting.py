@@ -17,10 +17,12 @@ from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated
 from stillroom.errors import InvalidRequest, WorkspaceError
 from stillroom.recall.fulltext.ranked import RankedSearch
+from stillroom.recall.projects.switched_off import is_switched_off
 from stillroom.undoing import unfinished
 from stillroom.undoing.alone import alone, beside_others
 from stillroom.undoing.choosing import Choice
 from stillroom.undoing.planning import plan_forgetting
+from stillroom.undoing.projects import switch_project
 from stillroom.workspace.git import Repository
 
 
@@ -196,6 +198,19 @@ def test_what_cannot_be_cleaned_is_told_by_its_place_only(house: House) -> None:
         (str(house.home / "backup.txt"), "content"),
         (str(aside), "unreadable"),
     }
+
+
+def test_a_project_that_is_switched_off_can_be_forgotten_and_stays_off(house: House) -> None:
+    project = Path("/home/dev/work/shopfront")
+    switch_project(house.settings, project, on=False)
+    (house.home / "config.toml").write_text(f"# not {project}\n", encoding="utf-8")
+    done = house.forget(Choice(repository=str(project)))
+    assert (done.threads, done.is_complete) == (1, True)
+    assert {(left.place, left.kind) for left in done.left} == {
+        (str(house.home / "memories-off.json"), "said"),
+        (str(house.home / "config.toml"), "said"),
+    }
+    assert is_switched_off(str(house.home), str(project))
 
 
 def test_while_a_pass_works_nothing_is_forgotten_and_the_other_way_round(house: House) -> None:

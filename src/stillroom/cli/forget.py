@@ -100,7 +100,7 @@ def forget_command(
         if not json:
             _show(plan.preview)
             print_lines(lines_left(tuple(left)))
-        if dry_run or (plan.preview.is_empty and not left):
+        if dry_run or (plan.preview.is_empty and all(each.kind == "said" for each in left)):
             if json:
                 print_json(_Answer(plan.preview, None))
             return 0
@@ -167,6 +167,9 @@ def _done(done: Forgotten) -> Iterator[Line]:
 def lines_left(left: tuple[Left, ...]) -> Iterator[Line]:
     """Places, never what is in them."""
     for each in left:
+        if each.kind == "said":
+            yield "yellow", f"stays: {each.place} speaks of it, as you set or switched something there"
+            continue
         what = {"name": "in its name", "content": f"{many(each.count, 'time')}", "unreadable": "can't be read"}[
             each.kind
         ]

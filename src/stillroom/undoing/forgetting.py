@@ -61,7 +61,7 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        return not (self.left or self.log_in_use or self.restless)
+        return not (any(each.kind != "said" for each in self.left) or self.log_in_use or self.restless)
 
 
 def forget(settings: Settings, store: Store, plan: Plan, *, checkpoint: Checkpoint = nothing) -> Forgotten:
@@ -115,7 +115,7 @@ def finish_forgetting(
     unfinished.end(settings.home)
     checkpoint("ended")
     # 4. Believe nothing: look.
-    left = residue(settings, lambda data: count_lines(finder, data))
+    left = residue(settings, lambda data: count_lines(finder, data), with_own=False)
     return Forgotten(
         threads=len(work.threads),
         lines=len(preview.lines),

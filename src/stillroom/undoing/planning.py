@@ -95,7 +95,7 @@ def plan_forgetting(settings: Settings, store: Store, choice: Choice, *, now: in
 def still_there(settings: Settings, plan: Plan) -> list[Left]:
     """Where under the home anything speaks of it: also in what no preview shows, as logs and old versions."""
     finder = Finder(plan.work.traces)
-    return residue(settings, lambda data: count_lines(finder, data)) if plan.work.traces else []
+    return residue(settings, lambda data: count_lines(finder, data), with_own=False) if plan.work.traces else []
 
 
 def preview_of(settings: Settings, traces: Traces) -> tuple[list[str], list[Line], list[Line]]:

@@ -15,6 +15,8 @@ import msgspec
 
 from stillroom.config import Settings
 from stillroom.errors import HistoryError
+from stillroom.recall.projects.declared import FILE as PROJECTS
+from stillroom.recall.projects.switched_off import FILE as SWITCHED_OFF
 from stillroom.store.cells import is_database, values_of
 from stillroom.workspace.git import Repository
 from stillroom.workspace.tree import shown
@@ -24,16 +26,25 @@ _CHUNK_BYTES = 1024 * 1024
 _OBJECTS = "objects"
 
 
+#: Files under the home in which a person says something of projects.
+_OWN = ("config.toml", SWITCHED_OFF, PROJECTS)
+
+
 class Left(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is still there, or could not be looked at."""
 
     place: str
-    kind: Literal["name", "content", "unreadable"]
+    #: `said`: a person's own setting speaks of it.
+    kind: Literal["name", "content", "unreadable", "said"]
     count: int = 1
 
 
-def residue(settings: Settings, count_in: Callable[[bytes], int]) -> list[Left]:
-    """What is left, by place. `count_in` says how often a text holds what should be gone."""
+def residue(settings: Settings, count_in: Callable[[bytes], int], *, with_own: bool = True) -> list[Left]:
+    """What is left, by place. `count_in` says how often a text holds what should be gone.
+
+    Without `with_own` what a person set or switched is told apart: a project may be named there because it is off.
+    """
+    own = () if with_own else {shown(str(settings.home / name)) for name in _OWN}
     names: Counter[str] = Counter()
     contents: Counter[str] = Counter()
     unreadable: list[str] = []
@@ -54,7 +65,11 @@ def residue(settings: Settings, count_in: Callable[[bytes], int]) -> list[Left]:
                 unreadable.append(shown(str(git_dir)))
     return [
         *(Left(place=place, kind="name", count=count) for place, count in sorted(names.items()) if count),
-        *(Left(place=place, kind="content", count=count) for place, count in sorted(contents.items()) if count),
+        *(
+            Left(place=place, kind="said" if place in own else "content", count=count)
+            for place, count in sorted(contents.items())
+            if count
+        ),
         *(Left(place=place, kind="unreadable") for place in sorted(unreadable)),
     ]
 
