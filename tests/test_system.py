@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.without_posix import FLAGS, OF_OS, OF_SIGNAL
 
-from stillroom.system import Room, lock, read_at
+from stillroom.system import APPEND, Room, is_anothers, lock, open_to_others, read_at
 
 PROJECT = Path(__file__).parents[1]
 SOURCE = PROJECT / "src" / "stillroom"
@@ -61,6 +61,32 @@ def test_a_place_in_a_file_is_read_whatever_was_read_before(tmp_path: Path) -> N
         assert (read_at(file, 3, 6), read_at(file, 9, 8)) == (b"678", b"89")
     finally:
         os.close(file)
+
+
+def test_lines_are_added_to_a_file_but_to_no_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="link"):
+        os.open(tmp_path / "link", APPEND, 0o600)
+    for line in (b"one\n", b"two\n"):
+        file = os.open(tmp_path / "file", APPEND, 0o600)
+        os.write(file, line)
+        os.close(file)
+    assert (tmp_path / "file").read_bytes() == b"one\ntwo\n"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can give a file away")
+def test_to_root_no_file_is_anothers(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    os.chown(tmp_path / "file", 12345, 12345)
+    assert not is_anothers((tmp_path / "file").stat())
+
+
+def test_what_a_mode_lets_others_do_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for mode, told in ((0o600, False), (0o700, False), (0o640, True), (0o604, True), (0o602, True)):
+        (tmp_path / "file").chmod(mode)
+        assert open_to_others((tmp_path / "file").stat()) is told
 
 
 def test_a_disk_has_room(tmp_path: Path) -> None:
