@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stillroom.cli.app import run_command
 from stillroom.errors import ConfigError
-from stillroom.mcp.token import kept_token
+from stillroom.mcp.token import RequireToken, kept_token
 from stillroom.mcp.transports import listen
 
 
@@ -66,3 +68,31 @@ def test_a_port_that_is_taken_is_told() -> None:
 def test_options_of_http_want_http(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["mcp", "--no-token"]) == 2
     assert "go with `--http`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sent", "known"),
+    [
+        (["Bearer right"], True),
+        (["Bearer wrong"], False),
+        (["right"], False),
+        ([], False),
+        (["Bearer right", "Bearer right"], False),
+    ],
+)
+def test_a_token_is_sent_once_and_is_the_right_one(sent: list[str], known: bool) -> None:
+    """Of two, another reader of the request may take the other."""
+    served: list[str] = []
+    answers: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        served.append(scope["type"])
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    headers = [(b"authorization", value.encode()) for value in sent]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
+    asyncio.run(RequireToken(app, "right")(scope, None, send))  # type: ignore[arg-type]
+    assert (served == ["http"]) is known
+    assert [answer.get("status") for answer in answers[:1]] == ([] if known else [401])

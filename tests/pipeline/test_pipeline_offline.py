@@ -17,6 +17,7 @@ from stillroom.extract.guard import GuardDecision
 from stillroom.extract.register import register_threads
 from stillroom.pipeline import Options, PipelineReport, Trigger, encode_report, run_pipeline
 from stillroom.store import Store
+from stillroom.undoing.projects import switch_project
 
 CODEX_HOME = Path(__file__).parents[2] / "examples" / "codex-home"
 DAY_AFTER = 1_796_029_200_000  # 2026-11-30T09:00:00Z
@@ -149,6 +150,17 @@ async def test_a_folder_that_outlived_its_database_is_not_emptied_while_another_
         report = await backfill(settings, clock)
         assert report.consolidate == Skipped(status="skipped_running")
         assert files(settings.root) == before
+
+
+@pytest.mark.anyio
+async def test_a_project_that_was_off_before_its_sessions_were_known_is_not_learnt_from(
+    settings: Settings, clock: FixedClock
+) -> None:
+    switch_project(settings, Path("/home/dev/work/ledgerkit"), on=False)
+    report = await backfill(settings, clock)
+    assert report.extract is not None
+    assert report.extract.claimed == 3
+    assert "ledgerkit" not in "".join(data.decode() for data in files(settings.root).values())
 
 
 @pytest.mark.anyio
