@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.config import Memories, Provider, Settings, StageTwo
+from stillroom.config import StageTwo
 from stillroom.consolidate.prompt import render_prompt
-from stillroom.consolidate.room import check_window, within
-from stillroom.errors import ConfigError
+from stillroom.consolidate.room import within
 
 LIMITS = StageTwo()
 
@@ -32,18 +31,3 @@ def test_the_least_window_holds_our_words_an_answer_and_a_look_into_the_folder(t
     window = LIMITS.least_context_window
     limits = within(LIMITS, window, render_prompt(tmp_path), reply_tokens=window // 5)
     assert 2000 < limits.max_tool_output_bytes < window
-
-
-@pytest.mark.parametrize("window", [None, LIMITS.least_context_window])
-def test_a_window_that_suffices_or_is_not_known_is_taken(tmp_path: Path, window: int | None) -> None:
-    check_window(_settings(tmp_path, window))
-
-
-def test_a_smaller_window_is_told_before_anything_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="a window of 8,191 tokens; a consolidation takes 8,192 at least"):
-        check_window(_settings(tmp_path, LIMITS.least_context_window - 1))
-
-
-def _settings(home: Path, window: int | None) -> Settings:
-    provider = Provider(kind="openai-chat", base_url="http://127.0.0.1:1/v1", context_window=window)
-    return Settings(home=home, memories=Memories(consolidation_model="llama:m"), providers={"llama": provider})

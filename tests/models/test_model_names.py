@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.config import Provider, Settings
+from stillroom.config import Memories, Provider, Settings
 from stillroom.errors import ConfigError
 from stillroom.models import check_model
 from stillroom.models.names import Endpoint, PydanticName, resolve
@@ -97,7 +97,7 @@ def test_checking_and_opening_a_direct_model_imports_no_sdk():
     code = """
 import sys
 from pathlib import Path
-from stillroom.config import Provider, Settings
+from stillroom.config import Memories, Provider, Settings
 from stillroom.models import check_model, open_structured
 from stillroom.testing import ListLedger, FixedClock
 settings = Settings(home=Path("/"), providers={"l": Provider(kind="openai-chat", base_url="http://127.0.0.1:1/v1")})
@@ -109,3 +109,15 @@ print({"pydantic_ai", "openai", "pydantic", "genai_prices"} & set(sys.modules))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environ)
     assert done.stderr == ""
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(("window", "fits"), [(None, True), (8192, True), (8191, False)])
+def test_a_model_that_consolidates_needs_a_larger_window(window: int | None, fits: bool):
+    provider = Provider(kind="openai-chat", base_url="http://127.0.0.1:8080/v1", context_window=window)
+    settings = Settings(home=HOME, memories=Memories(consolidation_model="l:m"), providers={"l": provider})
+    check_model("l:other", settings)
+    if fits:
+        check_model("l:m", settings)
+    else:
+        with pytest.raises(ConfigError, match="a window of 8,191 tokens; a consolidation takes 8,192 at least"):
+            check_model("l:m", settings)

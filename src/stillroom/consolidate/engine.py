@@ -58,10 +58,8 @@ def open_consolidator(
     """The consolidator that the settings name. Raises `ConfigError` or `JailUnavailable`; starts nothing yet."""
     if settings.memories.consolidation_model == OFFLINE:
         return RulesConsolidator(settings, clock)
-    from stillroom.consolidate.room import check_window
     from stillroom.sandbox import choose
 
-    check_window(settings)
     return AgentConsolidator(settings, store, clock, jail=choose(settings.memories.jail), allowance=allowance)
 
 

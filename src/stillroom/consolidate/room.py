@@ -6,27 +6,15 @@ import json
 
 import msgspec
 
-from stillroom.config import Settings, StageTwo
+from stillroom.config import StageTwo
 from stillroom.consolidate.prompt import AgentPrompt
 from stillroom.consolidate.tools import TOOLS
-from stillroom.errors import ConfigError
 
 _BYTES_PER_TOKEN = 4
 #: Of our own words, as small models count them.
 _PROMPT_BYTES_PER_TOKEN = 3
 #: The rest of a window is for the instructions, the answers and the provider's own counting.
 _WINDOW_SHARE = 0.5
-
-
-def check_window(settings: Settings) -> None:
-    """Raises `ConfigError` for a window that the instructions, an answer and a look into the folder don't fit into."""
-    name, least = settings.memories.consolidation_model, settings.stage_two.least_context_window
-    provider = settings.providers.get(name.partition(":")[0])
-    if provider is not None and provider.context_window is not None and provider.context_window < least:
-        raise ConfigError(
-            f"`{name}` has a window of {provider.context_window:,} tokens; a consolidation takes {least:,} at least",
-            hint='give it more, or set `consolidation_model = "offline"`',
-        )
 
 
 def within(

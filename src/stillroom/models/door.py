@@ -87,9 +87,9 @@ def open_agent_model(
 
 
 def check_model(name: str, settings: Settings, *, environ: Mapping[str, str] = os.environ) -> None:
-    """Say at the start what would only fail in the middle: no such provider, no key. Raises `ConfigError`.
+    """Say at the start what would only fail in the middle: no such provider, no key, too small a window.
 
-    Nothing is sent. For a name that needs an SDK, the SDK is imported.
+    Raises `ConfigError`. Nothing is sent. For a name that needs an SDK, the SDK is imported.
     """
     if name == OFFLINE:
         return
@@ -98,6 +98,18 @@ def check_model(name: str, settings: Settings, *, environ: Mapping[str, str] = o
         from stillroom.models.pydantic import check_pydantic
 
         check_pydantic(resolved)
+    elif name == settings.memories.consolidation_model:
+        _check_window(resolved, settings.stage_two.least_context_window)
+
+
+def _check_window(endpoint: Endpoint, least: int) -> None:
+    """Whether a consolidation has room; that one session has is looked at wherever the name is read."""
+    window = endpoint.context_window
+    if window is not None and window < least:
+        raise ConfigError(
+            f"`{endpoint.name}` has a window of {window:,} tokens; a consolidation takes {least:,} at least",
+            hint='give it more, or set `consolidation_model = "offline"`',
+        )
 
 
 def is_watched(name: str, settings: Settings, *, environ: Mapping[str, str] = os.environ) -> bool:
