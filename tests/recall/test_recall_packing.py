@@ -198,3 +198,26 @@ def test_what_explains_a_bullet_never_stands_without_it() -> None:
     summary = parse("v1\n## A\n- " + "long " * 50 + "\n  - desc: small\n- next")
     text, _ = pack(summary.lines, lambda _: "other", limit_bytes=280 - 240, others_too=False)
     assert "desc" not in text
+
+
+def test_learnings_that_are_told_already_are_not_told_again() -> None:
+    text = (
+        "v1\n\n## User preferences\n\n"
+        '- the user asked: "always run the tests with -q, quietly please" -> default (in shop)\n\n'
+        "## What's in Memory\n\n### shop\n\n"
+        "- one: a\n  - desc: x\n  - learnings: always run the tests with…; `make test` works here (passed)\n"
+        "- two: b\n  - desc: y\n  - learnings: `make test` works here (passed); ok; another thing that is new\n"
+        "- three: c\n  - desc: z\n  - learnings: always run the tests with -q, quietly please\n"
+    )
+    lines = parse(text).lines
+    told, left = pack(lines, lambda _: "own", limit_bytes=10_000, others_too=False)
+    assert [row for row in told.split("\n") if row.startswith("  ")] == [
+        "  - desc: x",
+        "  - learnings: `make test` works here (passed)",
+        "  - desc: y",
+        "  - learnings: ok; another thing that is new",
+        "  - desc: z",
+    ]
+    assert not left
+    for limit in range(0, len(told.encode()) + 10, 7):
+        assert len(pack(lines, lambda _: "own", limit_bytes=limit, others_too=False)[0].encode()) <= limit

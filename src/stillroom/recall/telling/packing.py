@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 HEADING, ITEM, MORE = "heading", "item", "more"
 _CUT = " … [cut]"
+#: What the last line of a topic begins with (spec §1.15): mostly wishes and tips that stand above, in the same words.
+_LEARNINGS = "- learnings: "
+#: Fewer characters stand anywhere.
+_LEAST_CHARS = 12
 
 
 class Line:
@@ -88,7 +92,8 @@ def pack(
 
     First what is the session's own, then what holds everywhere, then, if wanted, the rest; in each of the three the
     summary's own order is the order of worth. A line that alone is over the limit is cut, and says so. What room is
-    left then is for what the handbook has of the session's own project.
+    left then is for what the handbook has of the session's own project. Learnings of a topic that are told already are
+    not told again.
     """
     tiers = {scope: tier_of(scope) for scope in {line.scope for line in lines} - {-1}}
     tiers[-1] = "global"
@@ -115,11 +120,18 @@ def pack(
                 said.add(line.text)
             chain = _chain(lines, number, chosen, refused)
             size = sum(lines[index].size for index in chain)
+            told = line.told
+            if line.kind == MORE and chain and _LEARNINGS in told:
+                told = _fresh(told, "\n".join(chosen.values()))
+                if not told:
+                    continue
+                size += len(told.encode()) - len(line.told.encode())
             cut = ""
             if chain and size > room and line.size > limit_bytes:
                 cut = _cut(line, room - size + line.size)
             if chain and (size <= room or cut):
                 chosen.update((index, lines[index].told) for index in chain)
+                chosen[number] = told
                 room -= size
             if cut:
                 chosen[number] = cut
@@ -136,6 +148,18 @@ def pack(
     left.other_projects = len({line.scope for line in others})
     left.bytes += sum(line.size for line in others)
     return _render(lines, chosen), left
+
+
+def _fresh(told: str, said: str) -> str:
+    """A topic's learnings without those that are told already; "" if all are."""
+    before, mark, rest = told.partition(_LEARNINGS)
+    parts = [part for part in rest.split("; ") if not _is_said(part, said)]
+    return f"{before}{mark}{'; '.join(parts)}" if parts else ""
+
+
+def _is_said(part: str, said: str) -> bool:
+    words = part.rstrip("… ")
+    return len(words) >= _LEAST_CHARS and words in said
 
 
 def _chain(lines: Sequence[Line], number: int, chosen: dict[int, str], refused: set[int]) -> list[int]:
