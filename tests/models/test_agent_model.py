@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 from pydantic_ai import Agent
 
@@ -13,6 +14,7 @@ from stillroom.errors import ModelRefused, ModelUnavailable
 from stillroom.models import RateLimitSink, open_agent_model
 from stillroom.testing import CallTool, FixedClock, ListLedger, LoopbackModel, Say, Status
 from stillroom.testing.loopback import Script
+from stillroom.testing.script import Hang
 
 STAGE = StageOne(retry_pause_seconds=0.001, max_retry_pause_seconds=0.01, request_attempts=2)
 
@@ -84,3 +86,17 @@ def test_a_failure_leaves_the_run_as_one_of_our_errors(kind, status, error, rows
         with pytest.raises(error):
             asyncio.run(run())
     assert len(ledger.calls) == rows
+
+
+def test_a_slow_server_on_this_machine_is_not_asked_again(kind):
+    ledger, stage = ListLedger(), msgspec.structs.replace(STAGE, local_timeout_seconds=0.05)
+    with LoopbackModel(Hang()) as server:
+        settings = Settings(home=Path("/"), providers={"l": server.provider(kind)}, stage_one=stage)
+
+        async def run() -> None:
+            async with open_agent_model("l:m", settings, ledger=ledger, clock=FixedClock(0), redact=str) as model:
+                await Agent(model).run("go")
+
+        with pytest.raises(ModelUnavailable, match=r"no complete reply within 0\.05 s"):
+            asyncio.run(run())
+    assert [call.outcome for call in ledger.calls] == ["unavailable"]

@@ -164,11 +164,14 @@ async def test_an_agent_with_a_small_window_reads_much_more_than_fits_into_it(
 ) -> None:
     window = 24_000
     reads = [CallTool("shell", {"command": f"echo {n}; head -c 30000 /dev/zero | tr '\\0' x"}) for n in range(8)]
-    with LoopbackModel(Script(*reads, write_both(), Say("done")), context_window=window) as server:
+    script = Script(*reads, write_both(), Say("done"))
+    with LoopbackModel(script, context_window=window) as server:
         settings = settings_for(tmp_path, server)
         provider = server.provider("openai-chat", context_window=window)
         report = await run(msgspec.structs.replace(settings, providers={"loopback": provider}), clock)
     assert consolidated(report.consolidate).written
+    # An answer has an end, under the name that local servers know.
+    assert {request.json["max_tokens"] for request in script.agent_requests} == {window // 5}
 
 
 @needs_shell
