@@ -30,7 +30,7 @@ from bad_house import (
 WITHOUT_DATABASE = frozenset(
     {
         *("--help", "init", "uninit", "recall", "list", "read", "note", "log", "diff"),
-        *("pause", "resume", "memories", "mcp", "why"),
+        *("pause", "resume", "memories", "mcp", "share", "why"),
     }
 )
 #: They read no settings.
