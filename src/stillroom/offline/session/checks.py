@@ -149,6 +149,8 @@ def verdict(run: Ran) -> Verdict:
 def ran_nothing(run: Ran) -> bool:
     """Whether a test run says that it found no test to run: it shows nothing."""
     output = output_of(run)
+    if "0 " not in output and "no test" not in output.casefold():
+        return False
     return _NO_TESTS.search(output) is not None and _SOME_TESTS.search(output) is None
 
 

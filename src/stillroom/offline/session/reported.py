@@ -111,13 +111,14 @@ def _symptom(turn: Turn, wanted: Sequence[str]) -> str:
     if turn.number:
         # "Then change the timeout first": what is to be done, after the fault was spoken of.
         own = [s for s in own if not cues.opens("order", cues.without_opener(s, turn.spoken), turn.spoken)]
+    own = [s for s in own if any(cues.has(kind, s, turn.spoken) for kind in ("problem", "repair"))]
     telling = [s for s in own if _tells(s, turn.spoken) >= BARE]
     lasting = [s for s in telling if not cues.has("perishable", s, turn.spoken)]
     for said in (lasting, telling):
         for kind in ("problem", "repair"):
             if told := next((s for s in said if cues.has(kind, s, turn.spoken)), ""):
                 return told
-    asked = next((s for s in own if any(cues.has(kind, s, turn.spoken) for kind in ("problem", "repair"))), "")
+    asked = next(iter(own), "")
     # "The feed shows old posts. Find out why": of what opens a session, the fault is what was told before that.
     return (_fullest(turn, wanted) if asked and not turn.number else "") or asked
 

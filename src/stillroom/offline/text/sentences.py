@@ -52,6 +52,8 @@ _RULE = late(r"^[ \t]*([-=_*~#])\1{4,}.*$", re.MULTILINE)
 _CLAUSE_NUMBER = late(r"^[ \t]*§?\d{1,2}(?:\.\d{1,2})+[.)]?[ \t]+\S")
 _NUMBERED_CLAUSES = 3
 """From this many lines with numbers like 2.4 on, a message holds a part of some document."""
+_SHORT = 12
+"""A line shorter than this is not judged by its symbols: people type smileys."""
 _SYMBOLS, _SYMBOLS_WITHOUT_WORDS = 0.4, 0.25
 """A line with more symbols than this share was written by a program; with fewer, if it has no word in it."""
 _PROSE = late(r"[a-zß-ÿа-яё]{3}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
@@ -141,9 +143,10 @@ def _is_pasted(line: str) -> bool:
         return True
     if _LOG.match(line):
         return not _HEADING.match(line)
-    symbols = sum(not (c.isalnum() or c.isspace()) for c in stripped)
-    share = _SYMBOLS if _PROSE.search(stripped) else _SYMBOLS_WITHOUT_WORDS
-    return len(stripped) >= 12 and symbols > share * len(stripped)
+    if len(stripped) < _SHORT:
+        return False
+    share = sum(not (c.isalnum() or c.isspace()) for c in stripped) / len(stripped)
+    return share > _SYMBOLS or (share > _SYMBOLS_WITHOUT_WORDS and not _PROSE.search(stripped))
 
 
 def _paragraphs(text: str) -> list[str]:
