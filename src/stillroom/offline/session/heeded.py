@@ -51,7 +51,9 @@ def _binds(wish: Wish, turn: Turn) -> bool:
     """Whether a word says that `wish` is meant to hold: then no work has to bear it out."""
     if wish.kind == "fact":
         return cues.has("constraint", wish.quote, turn.spoken) or kinds.begins_condition(wish.quote, turn.spoken)
-    return kinds.binds(wish.quote, turn.spoken, opening=not turn.number)
+    # Of sentences that were joined, each by itself may bind.
+    told = [s for s in turn.sentences if s in wish.quote] or [wish.quote]
+    return any(kinds.binds(sentence, turn.spoken, opening=not turn.number) for sentence in told)
 
 
 def _stands_alone(wish: Wish, turn: Turn) -> bool:

@@ -163,9 +163,11 @@ def binds(sentence: str, spoken: tuple[str, ...], *, opening: bool) -> bool:
         return True
     if not opening:
         return cues.has("prohibition", sentence, spoken) or cues.has("frequency", sentence, spoken)
-    clauses = (cues.without_opener(clause, spoken) for clause in CLAUSES.split(sentence))
-    if any(cues.opens("prohibition", clause, spoken) for clause in clauses):
-        return True
+    for clause in CLAUSES.split(sentence):
+        if any(cues.opens(kind, clause, spoken) for kind in ("prohibition", "standing")):
+            return True
+        if cues.opens("prohibition", cues.without_opener(clause, spoken), spoken):
+            return True
     return cues.has("frequency", sentence, spoken) and is_lasting(sentence, spoken)
 
 

@@ -60,7 +60,8 @@ def leans_on(sentence: str, before: str, spoken: tuple[str, ...]) -> bool:
 
 def _points_back(sentence: str, spoken: tuple[str, ...]) -> bool:
     """Whether a short sentence says "it" or "that" of what it doesn't name ("don't run anything on it")."""
-    if words.identifiers(sentence) or not cues.has("anaphora", sentence, spoken):
+    rest = cues.without("standing", sentence, spoken)  # "in this repo" points at nothing that was said
+    if words.identifiers(sentence) or not cues.has("anaphora", rest, spoken):
         return False
     return kinds.own_weight(sentence, spoken) < kinds.LEANING
 
