@@ -117,6 +117,51 @@ def day_of(out: Stage1Output) -> str:
     return datetime.fromtimestamp(out.source_updated_at, tz=UTC).date().isoformat()
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("use pnpm for installs here, not yarn", "from now on use yarn for installs here"),
+        ("always use spaces instead of tabs in the sources", "always use tabs in the sources"),
+        ("zum Bauen immer ninja nehmen, nicht make", "zum Bauen immer make nehmen"),
+        ("テストは jest ではなく vitest を使う", "テストは jest を使う"),
+    ],
+)
+def test_whoever_wants_what_was_refused_has_changed_their_mind(tmp_path: Path, old: str, new: str) -> None:
+    handbook, summary = run(tmp_path / "m", [output(1, wishes=[old]), output(2, wishes=[new])])
+    [line] = [line for line in handbook.splitlines() if line.startswith("- ") and new in line]
+    assert "supersedes" in line and old not in summary
+
+
+def test_a_wish_told_with_what_it_refuses_is_the_same_wish(tmp_path: Path) -> None:
+    told = [
+        output(1, wishes=["use pnpm for installs here"]),
+        output(2, wishes=["use pnpm for installs here, not yarn"]),
+    ]
+    handbook, _ = run(tmp_path / "m", told)
+    assert sum("use pnpm for installs" in line for line in handbook.splitlines() if line.startswith("- the user")) == 1
+
+
+def test_projects_take_turns_where_the_summary_has_no_room_for_all(tmp_path: Path) -> None:
+    chores = ("rotate the logs", "name the branches after tickets", "squash the commits", "sign the tags")
+    outputs = [
+        output(number, wishes=[f"always {chore} of {name}" for chore in chores], cwd=f"/home/ada/{name}", name=name)
+        for number, name in enumerate(("billing", "gateway", "kiosk"), 1)
+    ]
+    _, summary = run(tmp_path / "m", outputs)
+    wishes = [line for line in summary.splitlines() if line.startswith("- the user asked")]
+    assert len({line.rpartition("(in ")[2] for line in wishes[:3]}) == 3
+
+
+def test_where_a_wish_holds_is_said_once_whatever_the_checkout_is_called(tmp_path: Path) -> None:
+    wished = output(1, wishes=["always use uv"], cwd="/home/ada/shop-hotfix", origin="git@host.example:ada/shop.git")
+    raw = wished.raw_memory.replace("-> default in shop", "-> default in shop-hotfix")
+    checkout = msgspec.structs.replace(wished, raw_memory=raw)
+    main = output(2, facts=["The queue is Redis 7."], origin="git@host.example:ada/shop.git")
+    _, summary = run(tmp_path / "m", [checkout, main])
+    [line] = [line for line in summary.splitlines() if "always use uv" in line and line.startswith("- the user")]
+    assert line.endswith("-> default (in shop)")
+
+
 def test_two_rules_on_neighbouring_subjects_both_hold(tmp_path: Path) -> None:
     outputs = [
         output(1, wishes=["run pytest before every commit"]),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from stillroom.offline.folder.handbook import Wanted
 from stillroom.offline.folder.merge import Block, Line, said
@@ -69,34 +71,52 @@ def _profile(blocks: Sequence[Block]) -> list[str]:
 
 
 def _preferences(blocks: Sequence[Block], room: Room) -> list[str]:
-    """Wishes of several repositories first, once; then group by group. Each ends with the repositories where it holds:
-    a session elsewhere is not told of it. What was wished in several, and nowhere the opposite, holds everywhere."""
-    shown: list[tuple[Line, list[str]]] = []
+    """Wishes of several repositories first, once; then of each in turn, as there may not be room for all. Each ends
+    with the repositories where it holds: a session elsewhere is not told of it. What was wished in several, and nowhere
+    the opposite, holds everywhere."""
+    shown: list[_Shown] = []
     for block in blocks:
+        rank = 0
         for line in block.of("preference"):
-            known = next((s for s in shown if conflict.same(s[0].claim, line.claim)), None)
+            known = next((s for s in shown if conflict.same(s.line.claim, line.claim)), None)
             if known is None:
-                shown.append((line, [block.group.title]))
-            elif block.group.title not in known[1]:
-                known[1].append(block.group.title)
-    shown.sort(key=lambda pair: -len(pair[1]) if len(pair[1]) > 1 else 0)
+                known = _Shown(line=line, rank=rank)
+                shown.append(known)
+                rank += 1
+            known.titles.setdefault(block.group.title)
+            known.names.update(dict.fromkeys(PurePath(cwd).name for cwd in block.group.cwds))
+    shown.sort(key=lambda wish: (-len(wish.titles) if len(wish.titles) > 1 else 0, wish.rank))
     found = []
-    for line, titles in shown:
-        text = shorten(_unscoped(line.render(with_history=False), titles), room.line_chars)
-        general = len(titles) >= _EVERYWHERE_FROM and not any(
-            conflict.supersedes(other.claim, line.claim) or conflict.supersedes(line.claim, other.claim)
-            for other, _ in shown
-            if other is not line
+    for wish in shown:
+        names = (*wish.titles, *wish.names)
+        text = shorten(_unscoped(wish.line.render(with_history=False), names), room.line_chars)
+        general = len(wish.titles) >= _EVERYWHERE_FROM and not any(
+            conflict.supersedes(other.line.claim, wish.line.claim)
+            or conflict.supersedes(wish.line.claim, other.line.claim)
+            for other in shown
+            if other is not wish
         )
-        found.append(f"- {text} (in {EVERYWHERE if general else ', '.join(titles)})")
+        found.append(f"- {text} (in {EVERYWHERE if general else ', '.join(wish.titles)})")
     return found
 
 
-def _unscoped(text: str, titles: Sequence[str]) -> str:
+@dataclass(slots=True)
+class _Shown:
+    """A wish, and where it holds."""
+
+    line: Line
+    #: Of how many of its first repository it comes behind.
+    rank: int
+    #: Dictionaries without values: sets that keep their order.
+    titles: dict[str, None] = field(default_factory=dict)
+    names: dict[str, None] = field(default_factory=dict)
+
+
+def _unscoped(text: str, names: Sequence[str]) -> str:
     """A wish without the repository in what follows from it: the line ends with where it holds."""
     before, arrow, implied = text.rpartition(" -> ")
-    for title in titles:
-        implied = implied.replace(f" in {title}", "", 1)
+    for name in filter(None, names):
+        implied = re.sub(rf" in {re.escape(name)}(?![\w-])", "", implied, count=1)
     return f"{before}{arrow}{implied}"
 
 
