@@ -16,6 +16,7 @@ from stillroom.offline.session import (
     settled,
     shell,
     stance,
+    unsaid,
     values,
 )
 from stillroom.offline.session.turns import Turn
@@ -89,6 +90,7 @@ def listen(turns: list[Turn]) -> Heard:
     dead = settings.dead(turns)
     wishes += settled.find(turns, [d for d in dead if d.heir not in undone], frozenset(wish.turn for wish in wishes))
     wishes.sort(key=lambda wish: wish.turn)
+    wishes = unsaid.without(wishes, turns)
     if not any(run.edits or not _only_looks(run) for turn in turns for run in turn.runs):
         # Nothing was done: a chat. Only what was plainly meant to last is taken from it.
         wishes = [w for w in wishes if w.kind == "rule" and kinds.is_lasting(w.quote, turns[w.turn].spoken)]

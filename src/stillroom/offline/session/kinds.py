@@ -159,7 +159,7 @@ def binds(sentence: str, spoken: tuple[str, ...], *, opening: bool) -> bool:
     What a session is opened with tells of a fault, as a rule: there, neither how often something happens nor what
     doesn't happen binds anybody ("logins drop every time we deploy, and the log doesn't say why").
     """
-    if cues.has("remember", sentence, spoken) or begins_condition(sentence, spoken):
+    if any(cues.has(kind, sentence, spoken) for kind in ("remember", "onward")) or begins_condition(sentence, spoken):
         return True
     if not opening:
         return cues.has("prohibition", sentence, spoken) or cues.has("frequency", sentence, spoken)
