@@ -28,7 +28,11 @@ def agreement(turn: Turn, before: Turn) -> list[Wish]:
     if pairs := referents.paired(before, turn.text, spoken):
         return [_paired(turn, asked, given) for asked, given in pairs]
     picked = referents.picked(before, opening, spoken) if words.weight(words.content(opening)) <= 8 else ""
-    if words.weight(words.content(picked)) < BARE and referents.is_process(referents.question(before), spoken):
+    if (
+        picked
+        and words.weight(words.content(picked)) < BARE
+        and referents.is_process(referents.question(before), spoken)
+    ):
         picked = ""  # "One commit or two?"
     if not picked and not (cues.opens("approval", opening, spoken) or kinds.is_question(opening, spoken)):
         picked = referents.named(before, opening)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from stillroom.offline import cues
 from stillroom.offline.session import options, shell
@@ -175,11 +176,22 @@ def is_process(sentence: str, spoken: tuple[str, ...]) -> bool:
 
 
 def _said(turn: Turn) -> list[str]:
-    return [plain(s) for s in sentences.split(sentences.without_pastes(turn.last_reply))][-_SAID_LAST:]
+    return list(_sentences_of(turn.last_reply))
+
+
+# Several rules ask of the same reply.
+@lru_cache(maxsize=64)
+def _sentences_of(reply: str) -> tuple[str, ...]:
+    return tuple(plain(s) for s in sentences.split(sentences.without_pastes(reply)))[-_SAID_LAST:]
 
 
 def _choices(turn: Turn) -> list[tuple[str, str]]:
-    return options.options(turn.last_reply, _said(turn), cues.spoken_in(turn.last_reply, turn.spoken[0]))
+    return list(_choices_in(turn.last_reply, turn.spoken[0]))
+
+
+@lru_cache(maxsize=64)
+def _choices_in(reply: str, session: str) -> tuple[tuple[str, str], ...]:
+    return tuple(options.options(reply, list(_sentences_of(reply)), cues.spoken_in(reply, session)))
 
 
 def _put_forward(turn: Turn) -> list[str]:
