@@ -110,3 +110,10 @@ def test_importing_the_room_compiles_no_pattern_of_it() -> None:
         [sys.executable, "-c", code], env={"PYTHONPATH": str(source)}, capture_output=True, timeout=60, check=True
     )
     assert done.stdout.decode().strip() == "[]"
+
+
+def test_what_stands_for_a_secret_is_no_keyword() -> None:
+    asked = _user("Never log [REDACTED_SECRET:aws_secret_key], not even in money.py.")
+    memory = _memory(ASKED, BROKEN, MENDED, asked, BROKEN)
+    keywords = next(line for line in memory.splitlines() if line.startswith("keywords:"))
+    assert "REDACTED" not in keywords and "aws_secret_key" not in keywords

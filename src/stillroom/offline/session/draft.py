@@ -14,6 +14,7 @@ from stillroom.offline.session.outcome import Outcome
 from stillroom.offline.session.wish import BARE, LEANING, Wish
 from stillroom.offline.sizes import LINE_CHARS, MAX_KEYWORDS, MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
 from stillroom.offline.text.words import content, identifiers, shorten, unique, weight
+from stillroom.pattern import late
 
 # fmt: off
 _SHOUTED = frozenset(
@@ -27,6 +28,8 @@ _SHOUTED = frozenset(
     ]
 )
 # fmt: on
+#: What stands where a secret stood.
+_PLACEHOLDER = late(r"\[REDACTED_SECRET[^\]]*\]")
 _SHORT_CHANGE = 110
 """A changed line up to this (characters) is told beside its reason."""
 _VERBS = {"rule": "asked", "correction": "corrected", "preference": "asked", "decision": "decided", "fact": "said"}
@@ -107,7 +110,7 @@ def keywords(tasks: Sequence[TaskNotes]) -> list[str]:
             *(s.text for s in task.facts),
             task.name,
         ]:
-            found += [name for name in identifiers(text)[:4] if len(name) <= 40]
+            found += [name for name in identifiers(_PLACEHOLDER.sub(" ", text))[:4] if len(name) <= 40]
     if not found:
         found = [word for word in tasks[0].name.split() if len(word) > 3]
     found = [name for name in found if not _says_nothing(name.strip("`'\" "))]
