@@ -113,7 +113,7 @@ def test_importing_the_room_compiles_no_pattern_of_it() -> None:
 
 
 def test_what_stands_for_a_secret_is_no_keyword() -> None:
-    asked = _user("Never log [REDACTED_SECRET:aws_secret_key], not even in money.py.")
-    memory = _memory(ASKED, BROKEN, MENDED, asked, BROKEN)
+    asked = _user("rotate [REDACTED_SECRET:aws_secret_key] and [REDACTED_SECRET] in money.py, the build prints them")
+    memory = _memory(asked, BROKEN, MENDED, _user("Always read both from the environment."), BROKEN)
     keywords = next(line for line in memory.splitlines() if line.startswith("keywords:"))
     assert "REDACTED" not in keywords and "aws_secret_key" not in keywords
