@@ -205,6 +205,16 @@ def test_notes_are_told_with_their_tag(tmp_path: Path) -> None:
     assert "New files need the SPDX line. [ad-hoc note]" in summary
 
 
+def test_a_note_for_one_project_keeps_its_name_however_little_room_there_is(tmp_path: Path) -> None:
+    notes = tmp_path / "m" / "extensions" / "ad_hoc" / "notes"
+    notes.mkdir(parents=True)
+    label = f"in shop (/srv/{'deep/' * 30}shop): "
+    (notes / "2026-11-12-deploys.md").write_text(f"{label}Deploys on Tuesdays. {'x ' * 200}\n", encoding="utf-8")
+    outputs = [output(n, wishes=[f"wish {n} {'x' * 200}"], cwd=f"/w/{n % 20}") for n in range(1, 90)]
+    _, summary = run(tmp_path / "m", outputs, StageTwo(max_summary_tokens=600))
+    assert f"- {label}Deploys on Tuesdays." in summary
+
+
 def test_a_persons_lines_stay_word_for_word_where_they_stood(tmp_path: Path) -> None:
     folder = tmp_path / "m"
     run(folder, [output(1, wishes=["always use uv"], facts=["The queue is Redis 7."])])

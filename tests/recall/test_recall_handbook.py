@@ -186,6 +186,8 @@ def test_wishes_end_with_their_section() -> None:
 
 
 def test_a_note_for_one_project_is_told_there_alone_however_it_is_cut(tmp_path: Path) -> None:
+    tmp_path = tmp_path / ("deep" * 20) / ("down" * 20)
+    tmp_path.mkdir(parents=True)
     house = House(tmp_path)
     (tmp_path / "my shop").mkdir()
     note = add_note(house.settings.root, "Deploys on Tuesdays (in the end)", cwd=tmp_path / "my shop", clock=CLOCK)

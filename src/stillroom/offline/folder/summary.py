@@ -12,12 +12,16 @@ from stillroom.offline.folder.merge import Block, Line, said
 from stillroom.offline.folder.notes import Note
 from stillroom.offline.text import conflict
 from stillroom.offline.text.words import shorten
+from stillroom.pattern import late
 
 VERSION = "v1"
 #: Where a line holds that ends with it in `(in …)`, as others end with names of projects.
 EVERYWHERE = "every project"
 _RECENT_DAYS = 3
 _PROFILE_PROJECTS = 8
+#: As `stillroom note --cwd` begins one.
+_FOR_A_PROJECT = late(r"in [^:]{1,255} \(/[^:]{1,400}\): ")
+_LEAST_NOTE_CHARS = 40
 #: Two projects may share a habit; a wish that came up in three is the person's.
 _EVERYWHERE_FROM = 3
 
@@ -49,9 +53,7 @@ ROOMS = (
 def summary(blocks: Sequence[Block], notes: Sequence[Note], room: Room, wanted: Wanted) -> list[str]:
     """The lines of `memory_summary.md`."""
     lines = [VERSION, "", "## User Profile", "", *_profile(blocks)]
-    preferences = [f"- {shorten(note.text, room.line_chars)} [ad-hoc note]" for note in notes] + _preferences(
-        blocks, room
-    )
+    preferences = [f"- {_cut(note.text, room)} [ad-hoc note]" for note in notes] + _preferences(blocks, room)
     lines += _section(
         "## User preferences", [p for p in preferences if wanted(p)][: room.preferences], "none known yet"
     )
@@ -59,6 +61,12 @@ def summary(blocks: Sequence[Block], notes: Sequence[Note], room: Room, wanted: 
     lines += _section("## General Tips", tips[: room.tips], "none yet")
     lines += ["", "## What's in Memory", *_index(blocks, room, wanted)]
     return lines
+
+
+def _cut(note: str, room: Room) -> str:
+    """A note, never cut in the name of the project that it is for: it would be told everywhere."""
+    label = _FOR_A_PROJECT.match(note)
+    return shorten(note, max(room.line_chars, label.end() + _LEAST_NOTE_CHARS if label else 0))
 
 
 def _profile(blocks: Sequence[Block]) -> list[str]:

@@ -15,8 +15,8 @@ from stillroom.recall.projects.repository import identify
 from stillroom.rollouts.redact import redact
 from stillroom.workspace.tree import parent, write_new
 
-#: A label is looked for in the first 120 characters.
-_MAX_FOLDER_CHARS = 80
+#: A longer one is no label (`telling.labels`): the note would be told everywhere.
+_MAX_FOLDER_CHARS = 400
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):

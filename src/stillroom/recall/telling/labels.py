@@ -15,7 +15,7 @@ _LONGEST_BEHIND = 200
 _CWD = re.compile(r"\bcwd=([^;)\]\n]+)")
 _DESCRIPTION = re.compile(r"\s+[-*+] desc: ")
 _FOLDER_OF_NAME = re.compile(r" \((~?/.*)\)\Z")
-_TIP = re.compile(r"[-*+] in ([^:]{1,120}): ")
+_TIP = re.compile(r"[-*+] in ([^:]{1,120}|[^:]{1,255} \(~?/[^:]{1,400}\)): ")
 _PREFIX = re.compile(r"(?:cwd|scope|project|repo(?:sitory)?)\s*[:=]\s*", re.IGNORECASE)
 _EVERYWHERE = re.compile(
     r"(?:every|all|any)(?: (?:of )?(?:my|our|the))? (?:projects?|repositor(?:y|ies)|repos?)|everywhere|global|general"
