@@ -44,11 +44,10 @@ def is_written_by_code(path: str) -> bool:
 def summary_stem(thread_id: str, source_updated_at: int, slug: str | None) -> str:
     """`<timestamp>-<hash>[-<slug>]`: the same for the same thread, whatever happens to it later."""
     seconds = source_updated_at
-    if _UUID.fullmatch(thread_id):
-        number = int(thread_id.replace("-", ""), 16)
-        if (number >> 76) & 0xF == 7 and (number >> 62) & 3 == 2:
-            seconds = (number >> 80) // 1000
-    stem = f"{_stem_time(seconds)}-{thread_hash(thread_id)}"
+    number = _uuid_number(thread_id)
+    if number is not None and (number >> 76) & 0xF == 7 and (number >> 62) & 3 == 2:
+        seconds = (number >> 80) // 1000
+    stem = f"{_stem_time(seconds)}-{_hash(thread_id, number)}"
     tail = _slug(slug or "")
     return f"{stem}-{tail}" if tail else stem
 
@@ -61,10 +60,18 @@ def hash_in_name(path: str) -> str | None:
 
 def thread_hash(thread_id: str) -> str:
     """The four characters that stand for a thread in the names of its summaries, whatever else is in them."""
-    if _UUID.fullmatch(thread_id):
-        seed = int(thread_id.replace("-", ""), 16) & 0xFFFFFFFF
+    return _hash(thread_id, _uuid_number(thread_id))
+
+
+def _uuid_number(thread_id: str) -> int | None:
+    return int(thread_id.replace("-", ""), 16) if _UUID.fullmatch(thread_id) else None
+
+
+def _hash(thread_id: str, number: int | None) -> str:
+    seed = 0
+    if number is not None:
+        seed = number & 0xFFFFFFFF
     else:
-        seed = 0
         for byte in thread_id.encode("utf-8", "surrogatepass"):
             seed = (seed * 31 + byte) & 0xFFFFFFFF
     return _base62(seed % _HASH_SPACE)
