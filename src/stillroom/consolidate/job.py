@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 
 import msgspec
 
@@ -87,7 +86,7 @@ class Job:
         checkpoint: Checkpoint,
         *,
         allowance: Allowance | None,
-        origins: Mapping[str, str] = MappingProxyType({}),
+        origins: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.settings, self.store, self.clock = settings, store, clock
         self._origins = origins
@@ -192,12 +191,13 @@ class Job:
 
         A remote is spelled as the first of them that has it noted: its name is shown.
         """
+        known = self._origins()
         spelled: dict[str, str] = {}
         for output in outputs:
-            origin = self._origins.get(output.cwd)
+            origin = known.get(output.cwd)
             if origin and output.git_origin_url and not origin.startswith("/"):
                 spelled.setdefault(origin, output.git_origin_url)
-        origins = {cwd: spelled.get(origin, origin) for cwd, origin in self._origins.items()}
+        origins = {cwd: spelled.get(origin, origin) for cwd, origin in known.items()}
         return [
             msgspec.structs.replace(output, git_origin_url=origins.get(output.cwd, output.git_origin_url))
             for output in outputs

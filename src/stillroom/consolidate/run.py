@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import assert_never
 
 from stillroom import telemetry
@@ -56,15 +55,15 @@ async def run_phase2(
     worker_id: str,
     adopt: bool = False,
     allowance: Allowance | None = None,
-    origins: Mapping[str, str] = MappingProxyType({}),
+    origins: Callable[[], Mapping[str, str]] = dict,
     on_progress: ProgressListener = silent,
     checkpoint: Checkpoint = nothing,
 ) -> Phase2Report:
     """Consolidate once. Whatever goes wrong is the report's `Failed`, and the folder is then as it was.
 
     `adopt` consents to take over a folder with another program's memories. `origins` says of folders which repository
-    they are checkouts of, so that sessions of one are consolidated together. `checkpoint` is told where the work is;
-    tests stop the process there.
+    they are checkouts of, so that sessions of one are consolidated together; it is asked only if there is something to
+    do. `checkpoint` is told where the work is; tests stop the process there.
     """
     started = time.perf_counter()
 
@@ -142,7 +141,8 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
         judge = job.judge(staging)
         # 8. Let the consolidator work on the copy. 9. Renew the lease meanwhile, and wait.
         with job.step("failed_agent"):
-            work = consolidator.run(staging.path, job.of_projects(selection.on_disk), check=judge.check)
+            outputs = await asyncio.to_thread(job.of_projects, selection.on_disk)
+            work = consolidator.run(staging.path, outputs, check=judge.check)
             await run_under_lease(work, job.beat, every_seconds=job.limits.heartbeat_seconds)
         # 10. Validate, make sure that the lock is still ours, swap in, commit; then mark the selection.
         with job.step("failed_invalid_artifacts"):

@@ -260,7 +260,6 @@ class _Pass(msgspec.Struct, kw_only=True):
 
     async def _consolidate(self, allowance: Allowance) -> Phase2Report:
         options = self.options
-        origins = await asyncio.to_thread(origins_of, self.settings, self.store)
         return await run_phase2(
             _without_pause(self.settings) if options.take_all else self.settings,
             self.store,
@@ -268,7 +267,7 @@ class _Pass(msgspec.Struct, kw_only=True):
             worker_id=self.worker_id,
             adopt=options.adopt,
             allowance=allowance,
-            origins=origins,
+            origins=partial(origins_of, self.settings, self.store),
             on_progress=self.on_progress,
         )
 
