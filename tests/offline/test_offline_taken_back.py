@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.offline.talk import memory
 
-from stillroom.offline import distil
 from stillroom.offline.session import chosen, files, hearing, overwritten
 from stillroom.offline.session.checkout import Checkout
 from stillroom.offline.session.turns import Turn, turns_of
 from stillroom.rollouts.events import Edit, Ran, Said
-from stillroom.thread import Thread
 
 ONE, TWO = ("a.py", "x = 1"), ("b.py", "y = 2")
 
@@ -28,14 +27,6 @@ def patched(path: str, *lines: str) -> Ran:
 
 def turns(*events: Said | Ran) -> list[Turn]:
     return turns_of(events)
-
-
-def memory(*events: Said | Ran) -> str:
-    thread = Thread(
-        thread_id="t", agent="codex", rollout_path="/r", source="cli", cwd="/w", created_at_ms=0, updated_at_ms=0
-    )
-    draft = distil(thread, events)
-    return draft.raw_memory if draft else ""
 
 
 def quotes(*events: Said | Ran) -> list[str]:
