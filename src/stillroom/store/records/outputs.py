@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from stillroom.lanes import Quarantined
+
+
+class LineSource(msgspec.Struct, frozen=True, kw_only=True):
+    """What one line of a memory rests on. A line that was put together of several has several."""
+
+    line: str  #: the bullet as it stands in `raw_memory` or `rollout_summary`, without `- `
+    speaker: Literal["user", "assistant", "agent", "harness", "tool"]
+    line_no: int  #: the record of the session's file, as `Said.line_no` and `Ran.line_no` count them
+    quote: str  #: the words there, at most 400 characters, redacted
 
 
 class Stage1Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,6 +24,7 @@ class Stage1Draft(msgspec.Struct, frozen=True, kw_only=True):
     raw_memory: str
     rollout_summary: str
     rollout_slug: str | None = None
+    sources: tuple[LineSource, ...] = ()  #: of the lines of both texts
 
 
 class Stage1Restored(msgspec.Struct, frozen=True, kw_only=True):
