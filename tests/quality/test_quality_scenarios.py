@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.quality.build import load, rollout_lines, write_rollout
 from tests.quality.labels import counted_bullets, judge, labels_of
+from tests.quality.score import SPLITS, as_json, by_lot, scenario_paths, score
 
 from stillroom.store.records import Stage1Draft
 
-SCENARIOS = sorted(Path(__file__).parent.glob("*/*.toml"))
-SESSIONS = [path for path in SCENARIOS if path.parent.name in {"dev", "heldout", "blind"}]
+SESSIONS = [path for split in SPLITS for path in scenario_paths(split)]
 
 TABLE = {
     "facts": [
@@ -94,3 +94,79 @@ def test_nothing_is_the_right_answer_for_an_empty_session() -> None:
 def test_a_scenario_without_facts_must_say_that_it_is_empty() -> None:
     with pytest.raises(ValueError, match="empty"):
         labels_of({})
+
+
+FAILURE = {"facts": [{"kind": "failure", "all": ["ECONNREFUSED", "redis"]}]}
+
+
+def failure(line: str) -> Stage1Draft:
+    return draft("Failures and how to do differently:", f"- {line}")
+
+
+def told_and_found(one: Stage1Draft) -> tuple[int, int]:
+    verdict = judge(labels_of(TABLE), one)
+    return len(verdict.told), len(verdict.found)
+
+
+def test_evidence_is_kept_and_not_told() -> None:
+    evidence = Stage1Draft(raw_memory="# Task", rollout_summary="Preference signals:\n- Biome, not ESLint")
+    assert told_and_found(evidence) == (0, 1)
+    assert told_and_found(draft("Preference signals:", "- Biome, not ESLint")) == (1, 1)
+
+
+def test_a_trap_is_counted_in_the_tier_that_holds_it() -> None:
+    text = "Reusable knowledge:\n- starvation is the cause"
+    told = judge(labels_of(TABLE), Stage1Draft(raw_memory=text, rollout_summary="# Nothing"))
+    evidence = judge(labels_of(TABLE), Stage1Draft(raw_memory="# Task", rollout_summary=text))
+    assert (len(told.kept_told), len(told.kept_evidence), len(told.kept)) == (1, 0, 1)
+    assert (len(evidence.kept_told), len(evidence.kept_evidence), len(evidence.kept)) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        ("`make test` failed: ECONNREFUSED | cause: redis was not running | then passed", 1),
+        ('Start it if `make test` fails with "ECONNREFUSED" (cause, said by the assistant: "redis is down"; …)', 1),
+        ("`make test` fails with ECONNREFUSED because redis is down", 1),
+        # The fact's words are all there, and the cause is another one's.
+        ("`make test` failed: ECONNREFUSED at redis:6379 | cause: the linter is too old | then passed", 0),
+        # A cause without its error.
+        ("`npm ci` failed: EPERM | cause: redis was not running, hence ECONNREFUSED | then passed", 0),
+    ],
+)  # fmt: skip
+def test_a_cause_is_right_beside_its_error_only(line: str, right: int) -> None:
+    verdict = judge(labels_of(FAILURE), failure(line))
+    assert (len(verdict.causes), len(verdict.causes) - len(verdict.wrong_causes)) == (1, right)
+
+
+def test_a_word_of_cause_inside_a_quotation_is_no_cause() -> None:
+    verdict = judge(
+        labels_of(FAILURE), failure('`make test` failed: "refused because of a cause: redis" | then passed')
+    )
+    assert verdict.causes == ()
+
+
+def test_a_label_may_name_the_cause_or_say_that_none_is_known() -> None:
+    line = "`make test` failed: ECONNREFUSED | cause: redis was not running"
+    named = {"facts": [{**FAILURE["facts"][0], "cause": ["not running"]}]}
+    other = {"facts": [{**FAILURE["facts"][0], "cause": ["full disk"]}]}
+    none = {"facts": [{**FAILURE["facts"][0], "cause": []}]}
+    wrong = [len(judge(labels_of(table), failure(line)).wrong_causes) for table in (named, other, none)]
+    assert wrong == [0, 1, 1]
+
+
+def test_figures_are_summed_by_lot(tmp_path: Path) -> None:
+    head = 'started = 2026-11-24T08:00:00Z\ncwd = "/home/a/shop"\nempty = true\nscript = "@u hi"\n'
+    for name in ("9a1_x", "9a2_y", "9a3_z", "x86_boot", "plain"):
+        (tmp_path / f"{name}.toml").write_text(head, encoding="utf-8")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "other.toml").write_text(head, encoding="utf-8")
+    paths = scenario_paths("dev", tmp_path)
+    made = Stage1Draft(raw_memory="Reusable knowledge:\n- it is", rollout_summary="# S")
+    scored = score(paths, engine=lambda scenario, path: made if scenario.name == "9a2_y" else None)
+    assert {lot: (f.sessions, f.empty_right) for lot, f in by_lot(scored).items()} == {
+        f"{tmp_path.name}": (2, 2),
+        f"{tmp_path.name}/9a": (3, 2),
+        "more": (1, 1),
+    }
+    assert json.loads(as_json(scored))["lots"][f"{tmp_path.name}/9a"]["lines"] == 1
