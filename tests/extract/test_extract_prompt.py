@@ -85,6 +85,39 @@ def test_a_null_or_missing_slug_is_read():
     assert parse_reply('{"raw_memory":"a","rollout_summary":"b"}').rollout_slug is None
 
 
+ANSWER = '{"raw_memory": "a {b}", "rollout_summary": "c", "rollout_slug": "d"}'
+DRAFT = '{"raw_memory": "", "rollout_summary": "", "rollout_slug": ""}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{ANSWER}\n```",
+        f"Here is the memory you asked for:\n\n{ANSWER}\nLet me know!",
+        f"<think>The shape is {DRAFT}. I fill it in.</think>\n{ANSWER}",
+        f"it is {DRAFT} at first </think>{ANSWER}",  # a template that opens the thought itself
+        f"{DRAFT}\n{ANSWER}",
+        ANSWER[:-1] + ', "mood": {"today": "good"}}',
+        f'{{"memory": {ANSWER}}}',
+        f"[{ANSWER}]",
+        "{" * 100 + ANSWER,
+    ],
+)
+def test_an_answer_is_read_as_it_comes(text: str):
+    assert parse_reply(text) == Reply(raw_memory="a {b}", rollout_summary="c", rollout_slug="d")
+
+
+def test_line_breaks_and_half_characters_within_strings_are_read():
+    read = parse_reply('{"raw_memory": "a\n- b", "rollout_summary": "\\ud83d", "rollout_slug": null}')
+    assert (read.raw_memory, read.rollout_summary, read.rollout_slug) == ("a\n- b", "?", None)
+
+
+@pytest.mark.parametrize("text", ['{"a":' * 20_000, '{"' * 60_000, "[" * 100_000 + '{"a": 1}'])
+def test_a_text_that_opens_without_end_is_given_up_in_time(text: str):
+    with pytest.raises(InvalidReply):
+        parse_reply(text)
+
+
 @given(st.text(max_size=200))
 def test_any_other_text_is_an_invalid_reply_or_a_whole_one(text: str):
     try:

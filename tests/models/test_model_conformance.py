@@ -163,6 +163,18 @@ def test_what_is_sent_has_the_strict_schema_the_limits_and_no_tools(opening):
             assert body["max_tokens"] == 500
 
 
+def test_a_provider_that_takes_no_schema_is_asked_in_words(opening):
+    def respond(request: RecordedRequest) -> Reply:
+        if {"response_format", "text", "tools", "output_format", "output_config"} & request.json.keys():
+            return Status(status=400, message="structured outputs and tool_choice are not supported here")
+        return Say(SAMPLE_MEMORY)
+
+    with opening(respond) as setup:
+        assert [msgspec.json.decode(text) for text in setup.ask()] == [dict(SAMPLE_MEMORY)]
+    assert setup.outcomes == ["ok"]
+    assert b"Answer with one JSON object of this schema" in setup.server.requests[-1].body
+
+
 def test_a_busy_provider_is_asked_again_and_every_attempt_is_a_row(opening):
     busy = Status(status=429, headers={"retry-after": "3600"}, code="rate_limit_exceeded")
     with opening([busy, Status(status=500), Status(status=503), Say(SAMPLE_MEMORY)]) as setup:

@@ -25,7 +25,7 @@ from stillroom.extract.reading import (
     rollout_token_limit,
     whole_json,
 )
-from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, parse_reply
+from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, Reply, parse_reply
 from stillroom.models import (
     Allowance,
     RateLimitSink,
@@ -256,7 +256,7 @@ class ModelEngine:
         most = self._stage.max_reply_chars
         if len(reply.text) > most:
             raise InvalidReply(f"the answer has {len(reply.text):,} characters, more than {most:,}")
-        parsed = parse_reply(reply.text)
+        parsed = _parsed(reply)
         draft = Stage1Draft(
             raw_memory=parsed.raw_memory, rollout_summary=parsed.rollout_summary, rollout_slug=parsed.rollout_slug
         )
@@ -285,6 +285,15 @@ class ModelEngine:
             forgotten=self._forgotten,
             stop=stop,
         ).events
+
+
+def _parsed(reply: StructuredReply) -> Reply:
+    try:
+        return parse_reply(reply.text)
+    except InvalidReply as error:
+        if reply.form == "json_schema":
+            raise
+        raise InvalidReply(f"{error}; the server takes no JSON schema, it was asked for `{reply.form}`") from error
 
 
 def clean_draft(draft: Stage1Draft, redact: Redact) -> Stage1Draft | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
 
 import msgspec
@@ -51,6 +51,12 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Attempt = Answered | Failed
+
+
+def after_trying(failed: Failed, forms: Sequence[str]) -> Failed:
+    """The same failure, saying in which ways an answer was asked for."""
+    error = type(failed.error)(f"{failed.error} (tried: {', '.join(forms)})", hint=failed.error.hint)
+    return msgspec.structs.replace(failed, error=error)
 
 
 def outcome_of(error: ModelError) -> CallOutcome:

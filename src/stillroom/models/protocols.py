@@ -10,7 +10,7 @@ from stillroom.config import Effort, ProviderKind
 from stillroom.errors import InvalidReply, ModelRefused
 from stillroom.models.attempts import Answered, Attempt, Failed
 from stillroom.models.provider_errors import from_failed_response
-from stillroom.models.structured import StructuredRequest
+from stillroom.models.structured import OutputForm, StructuredRequest
 from stillroom.spending import Usage
 
 #: Of a reply that is none: enough to know a login page or an error of a proxy.
@@ -24,14 +24,20 @@ def path_of(kind: ProviderKind) -> str:
 
 
 def request_body(
-    request: StructuredRequest, *, kind: ProviderKind, model: str, effort: Effort | None, official: bool
+    request: StructuredRequest,
+    *,
+    kind: ProviderKind,
+    model: str,
+    effort: Effort | None,
+    official: bool,
+    form: OutputForm = "json_schema",
 ) -> bytes:
     """The JSON to post."""
     match kind:
         case "openai-responses":
-            return msgspec.json.encode(_responses_body(request, model=model, effort=effort))
+            return msgspec.json.encode(_responses_body(request, model=model, effort=effort, form=form))
         case "openai-chat":
-            return msgspec.json.encode(_chat_body(request, model=model, effort=effort, official=official))
+            return msgspec.json.encode(_chat_body(request, model=model, effort=effort, official=official, form=form))
         case _:
             assert_never(kind)
 
@@ -55,20 +61,29 @@ def read_reply(body: bytes, *, kind: ProviderKind) -> Attempt:
 # --- Responses
 
 
-def _responses_body(request: StructuredRequest, *, model: str, effort: Effort | None) -> dict[str, Any]:
+def _responses_body(
+    request: StructuredRequest, *, model: str, effort: Effort | None, form: OutputForm
+) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": model,
-        "instructions": request.system,
+        "instructions": request.instructions(form),
         "input": [{"role": "user", "content": [{"type": "input_text", "text": request.user}]}],
-        "text": {
-            "format": {"type": "json_schema", "name": request.schema_name, "schema": request.schema, "strict": True}
-        },
         "max_output_tokens": request.max_output_tokens,
         # Other people's conversations are not the provider's to keep.
         "store": False,
         # The instructions are the same in every request; one key sends them to a machine that has them cached.
         "prompt_cache_key": request.schema_name,
     }
+    match form:
+        case "json_schema":
+            schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
+            body["text"] = {"format": {"type": "json_schema", **schema}}
+        case "json_object":
+            body["text"] = {"format": {"type": "json_object"}}
+        case "plain":
+            pass
+        case _:
+            assert_never(form)
     if effort is not None:
         body["reasoning"] = {"effort": effort}
     return body
@@ -98,6 +113,8 @@ class _Part(msgspec.Struct):
 class _OutputItem(msgspec.Struct):
     type: str
     content: list[_Part] | None = None
+    #: Of a message: `commentary` is said on the way to the `final_answer`.
+    phase: str | None = None
 
 
 class _Incomplete(msgspec.Struct):
@@ -121,7 +138,9 @@ def _read_responses(reply: _Responses) -> Attempt:
         return from_failed_response(reply.error or {}, usage=usage)
     if reply.status not in ("completed", "incomplete"):
         return Failed(error=InvalidReply(f"the reply ended as `{reply.status}`"), usage=usage)
-    parts = [part for item in reply.output if item.type == "message" for part in item.content or ()]
+    messages = [item for item in reply.output if item.type == "message"]
+    answers = [item for item in messages if item.phase != "commentary"] or messages
+    parts = [part for item in answers for part in item.content or ()]
     refusal = next((part.refusal for part in parts if part.refusal), None)
     reason = reply.incomplete_details.reason if reply.incomplete_details else None
     return _said(
@@ -147,20 +166,28 @@ def _responses_usage(usage: _ResponsesUsage | None) -> Usage:
 # --- Chat Completions
 
 
-def _chat_body(request: StructuredRequest, *, model: str, effort: Effort | None, official: bool) -> dict[str, Any]:
+def _chat_body(
+    request: StructuredRequest, *, model: str, effort: Effort | None, official: bool, form: OutputForm
+) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": model,
         "messages": [
-            {"role": "system", "content": request.system},
+            {"role": "system", "content": request.instructions(form)},
             {"role": "user", "content": request.user},
         ],
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": request.schema_name, "schema": request.schema, "strict": True},
-        },
         # OpenAI took the old name away; the servers that copied the protocol know it best.
         "max_completion_tokens" if official else "max_tokens": request.max_output_tokens,
     }
+    match form:
+        case "json_schema":
+            schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        case "json_object":
+            body["response_format"] = {"type": "json_object"}
+        case "plain":
+            pass
+        case _:
+            assert_never(form)
     if effort is not None:
         body["reasoning_effort"] = effort
     return body
@@ -174,8 +201,15 @@ class _ChatUsage(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    content: str | None = None
+    #: Some servers send it in parts.
+    content: str | list[_Part] | None = None
     refusal: str | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            return "".join(part.text or "" for part in self.content)
+        return self.content or ""
 
 
 class _Choice(msgspec.Struct):
@@ -197,7 +231,7 @@ def _read_chat(reply: _Chat) -> Attempt:
         return Failed(error=InvalidReply("the reply has no choice"), usage=usage)
     choice = reply.choices[0]
     cut_by = choice.finish_reason if choice.finish_reason in ("length", "content_filter") else None
-    return _said(choice.message.content or "", refusal=choice.message.refusal, cut_by=cut_by, usage=usage)
+    return _said(choice.message.text, refusal=choice.message.refusal, cut_by=cut_by, usage=usage)
 
 
 def _chat_usage(usage: _ChatUsage | None) -> Usage:

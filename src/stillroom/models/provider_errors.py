@@ -22,6 +22,14 @@ _TOO_LONG_WORDS = re.compile(
     re.IGNORECASE,
 )
 _NO_EFFORT_WORDS = re.compile(r"reasoning|thinking", re.IGNORECASE)
+#: How servers name what a request asks of the shape of an answer.
+_FORM_WORDS = re.compile(
+    rb"response_format|text\.format|json_schema|json_object|json[ _]mode|structured[ _]outputs?|grammar|guided"
+    rb"|tool[ _]choice|support tools|tool use",
+    re.IGNORECASE,
+)
+_FORM_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
+_LOOKED_AT_BYTES = 4096
 #: A quota that is used up does not come back in a minute.
 _USED_UP_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "usage_limit_reached"})
 _TRANSIENT_STATUSES = frozenset({408, 409, 425})
@@ -96,6 +104,13 @@ def wants_no_effort(status: int, body: bytes) -> bool:
     return error.param.startswith("reasoning") or (
         not error.means_too_long and _NO_EFFORT_WORDS.search(error.message) is not None
     )
+
+
+def refuses_form(status: int, body: bytes) -> bool:
+    """Whether a server can't, or won't, keep an answer to the shape that it was asked for."""
+    if status not in _FORM_STATUSES or parse_error(body).means_too_long:
+        return False
+    return _FORM_WORDS.search(body[:_LOOKED_AT_BYTES]) is not None
 
 
 def retry_after_seconds(headers: Mapping[str, str], *, now: int) -> float | None:

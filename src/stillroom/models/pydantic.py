@@ -10,7 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from typing import Any, assert_never, get_args, get_type_hints
+from typing import Any, Literal, assert_never, get_args, get_type_hints
 
 import httpx2
 from pydantic_ai import exceptions
@@ -32,13 +32,13 @@ from stillroom.errors import (
     ModelUnavailable,
     RateLimited,
 )
-from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, call_with_retries
+from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, after_trying, call_with_retries
 from stillroom.models.http1 import ReplyTooLarge
 from stillroom.models.names import Endpoint, PydanticName
 from stillroom.models.protocols import cut_off
-from stillroom.models.provider_errors import ProviderError, retry_after_seconds
+from stillroom.models.provider_errors import ProviderError, refuses_form, retry_after_seconds
 from stillroom.models.rate_limits import RateLimitSink
-from stillroom.models.structured import StructuredReply, StructuredRequest
+from stillroom.models.structured import OutputForm, StructuredReply, StructuredRequest
 from stillroom.spending import Usage
 from stillroom.stopping import Stop, Stopped
 
@@ -173,6 +173,15 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         error = cause
 
 
+_Output = Literal["native", "tool", "text"]
+"""The schema as the provider's own structured output, as the one tool that the model must call, or in words."""
+_OUTPUTS: tuple[_Output, ...] = ("native", "tool", "text")
+
+
+class _FormRefused(ModelRefused):
+    """The provider does not take the way in which the shape was asked for."""
+
+
 class _Bounded(httpx2.AsyncByteStream):
     """The body of a response, up to a limit."""
 
@@ -210,6 +219,8 @@ class PydanticModel:
         self._opened = opened
         self._recorder = recorder
         self._stage = stage
+        #: The strictest that the provider was not seen to refuse.
+        self._output: _Output = "native" if opened.model.profile.get("supports_json_schema_output") else "tool"
         #: The SDKs are asynchronous: they run on a loop in a thread of its own, which is here as soon as it runs.
         self._loop: Future[asyncio.AbstractEventLoop] = Future()
         self._closing = asyncio.Event()
@@ -224,7 +235,8 @@ class PydanticModel:
             thread_id=request.thread_id,
             stop=stop,
         )
-        return StructuredReply(text=answered.text, usage=answered.usage)
+        form: OutputForm = "plain" if self._output == "text" else "json_schema"
+        return StructuredReply(text=answered.text, usage=answered.usage, form=form)
 
     def close(self) -> None:
         self._loop.result().call_soon_threadsafe(self._closing.set)
@@ -249,8 +261,19 @@ class PydanticModel:
             raise Stopped from None
 
     async def _send(self, request: StructuredRequest) -> Attempt:
+        outputs = _OUTPUTS[_OUTPUTS.index(self._output) :]
+        tried: list[str] = []
+        for output in outputs:
+            tried.append(output)
+            attempt = await self._send_as(request, output)
+            if not (isinstance(attempt, Failed) and isinstance(attempt.error, _FormRefused)):
+                self._output = output
+                break
+        return after_trying(attempt, tried) if len(tried) > 1 and isinstance(attempt, Failed) else attempt
+
+    async def _send_as(self, request: StructuredRequest, output: _Output) -> Attempt:
         model = self._opened.model
-        native = bool(model.profile.get("supports_json_schema_output"))
+        instructions = request.instructions("plain" if output == "text" else "json_schema")
         settings = ModelSettings(
             max_tokens=request.max_output_tokens,
             thinking=request.effort,
@@ -262,15 +285,17 @@ class PydanticModel:
             async with asyncio.timeout(self._stage.request_timeout_seconds):
                 response = await model_request(
                     model,
-                    [ModelRequest(parts=[UserPromptPart(request.user)], instructions=request.system)],
+                    [ModelRequest(parts=[UserPromptPart(request.user)], instructions=instructions)],
                     model_settings=settings,
-                    model_request_parameters=_shape(request, native=native),
+                    model_request_parameters=_shape(request, output),
                 )
         except TimeoutError:
             limit = self._stage.request_timeout_seconds
             error = ModelUnavailable(f"no complete reply within {limit:g} s")
             return Failed(error=error, retryable=self._opened.again_after_timeout)
         except exceptions.AgentRunError as error:
+            if isinstance(error, exceptions.ModelHTTPError) and refuses_form(error.status_code, str(error).encode()):
+                return Failed(error=_FormRefused(str(error)))
             return failure_of(error, now=self._recorder.clock.now())
         except exceptions.UserError as error:
             return Failed(error=ModelRefused(str(error)))
@@ -281,19 +306,24 @@ class PydanticModel:
         return _read(response, cost=self._opened.cost(response))
 
 
-def _shape(request: StructuredRequest, *, native: bool) -> ModelRequestParameters:
-    """The schema, as the provider's own structured output, or as the one tool that the model must call."""
-    if native:
-        return ModelRequestParameters(
-            output_mode="native",
-            output_object=OutputObjectDefinition(
-                json_schema=dict(request.schema), name=request.schema_name, strict=True
-            ),
-        )
-    tool = ToolDefinition(
-        name=request.schema_name, parameters_json_schema=dict(request.schema), strict=True, kind="output"
-    )
-    return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+def _shape(request: StructuredRequest, output: _Output) -> ModelRequestParameters:
+    match output:
+        case "native":
+            return ModelRequestParameters(
+                output_mode="native",
+                output_object=OutputObjectDefinition(
+                    json_schema=dict(request.schema), name=request.schema_name, strict=True
+                ),
+            )
+        case "tool":
+            tool = ToolDefinition(
+                name=request.schema_name, parameters_json_schema=dict(request.schema), strict=True, kind="output"
+            )
+            return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+        case "text":
+            return ModelRequestParameters(output_mode="text", allow_text_output=True)
+        case _:
+            assert_never(output)
 
 
 def _read(response: ModelResponse, *, cost: float | None) -> Attempt:

@@ -10,14 +10,14 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import Effort, StageOne
 from stillroom.errors import ModelUnavailable
-from stillroom.models.attempts import Attempt, Failed, Recorder, call_with_retries
+from stillroom.models.attempts import Attempt, Failed, Recorder, after_trying, call_with_retries
 from stillroom.models.connections import ConnectionFailed, Connections, ReplyTooLarge, Response, TimedOut
 from stillroom.models.names import Endpoint
 from stillroom.models.protocols import path_of, read_reply, request_body
-from stillroom.models.provider_errors import from_status, wants_no_effort
+from stillroom.models.provider_errors import from_status, refuses_form, wants_no_effort
 from stillroom.models.proxies import Proxy
 from stillroom.models.rate_limits import RateLimitSink
-from stillroom.models.structured import StructuredReply, StructuredRequest
+from stillroom.models.structured import OUTPUT_FORMS, OutputForm, StructuredReply, StructuredRequest
 from stillroom.spending import Usage
 from stillroom.stopping import Stop
 
@@ -59,6 +59,8 @@ class WireModel:
         )
         #: Set when the model turned out not to know the parameter: then it is left out for good.
         self._without_effort = False
+        #: The strictest that the server was not seen to refuse.
+        self._form: OutputForm = OUTPUT_FORMS[0]
 
     def complete(self, request: StructuredRequest, *, stop: Stop) -> StructuredReply:
         answered = call_with_retries(
@@ -68,18 +70,14 @@ class WireModel:
             thread_id=request.thread_id,
             stop=stop,
         )
-        return StructuredReply(text=answered.text, usage=answered.usage)
+        return StructuredReply(text=answered.text, usage=answered.usage, form=self._form)
 
     def close(self) -> None:
         self._connections.close()
 
     def _send(self, request: StructuredRequest, stop: Stop) -> Attempt:
         try:
-            effort = None if self._without_effort else request.effort
-            response = self._post(request, effort, stop)
-            if effort is not None and wants_no_effort(response.status, response.body):
-                self._without_effort = True
-                response = self._post(request, None, stop)
+            response, tried = self._ask(request, stop)
         except TimedOut as error:
             # On this machine it works on, and would take as long again.
             return Failed(error=ModelUnavailable(str(error)), retryable=not self._endpoint.loopback)
@@ -87,12 +85,34 @@ class WireModel:
             return Failed(error=ModelUnavailable(str(error)), retryable=True)
         except ReplyTooLarge as error:
             return Failed(error=ModelUnavailable(str(error)))
-        return self._read(response)
+        attempt = self._read(response)
+        if len(tried) > 1 and isinstance(attempt, Failed):
+            return after_trying(attempt, tried)
+        return attempt
 
-    def _post(self, request: StructuredRequest, effort: Effort | None, stop: Stop) -> Response:
+    def _ask(self, request: StructuredRequest, stop: Stop) -> tuple[Response, tuple[OutputForm, ...]]:
+        """The first response that is no refusal of how the shape was asked for, and what was tried. It is remembered
+        what the server takes, if it takes something."""
+        forms = OUTPUT_FORMS[OUTPUT_FORMS.index(self._form) :]
+        for count, form in enumerate(forms, 1):
+            response = self._post_with_effort(request, form, stop)
+            if not refuses_form(response.status, response.body):
+                self._form = form
+                return response, forms[:count]
+        return response, forms
+
+    def _post_with_effort(self, request: StructuredRequest, form: OutputForm, stop: Stop) -> Response:
+        effort = None if self._without_effort else request.effort
+        response = self._post(request, effort, form, stop)
+        if effort is not None and wants_no_effort(response.status, response.body):
+            self._without_effort = True
+            response = self._post(request, None, form, stop)
+        return response
+
+    def _post(self, request: StructuredRequest, effort: Effort | None, form: OutputForm, stop: Stop) -> Response:
         endpoint = self._endpoint
         body = request_body(
-            request, kind=endpoint.kind, model=endpoint.model, effort=effort, official=endpoint.official
+            request, kind=endpoint.kind, model=endpoint.model, effort=effort, official=endpoint.official, form=form
         )
         return self._connections.post(body, seconds=self._stage.request_timeout_seconds, stop=stop)
 
