@@ -14,7 +14,7 @@ from stillroom.extract.outcome import Busy, Capped, Failed, LostLease, ReadTotal
 from stillroom.extract.register import RegisterReport
 from stillroom.pipeline import PipelineReport
 from stillroom.recall.usage.counts import UsageReport
-from stillroom.store.records import ThreadsLeft
+from stillroom.store.records import Leaving, ThreadsLeft
 
 SETTINGS = Settings(home=Path("/home"), memories=Memories(max_rollout_age_days=1, min_rollout_idle_hours=1))
 CONSOLIDATED = Consolidated(
@@ -29,6 +29,7 @@ CONSOLIDATED = Consolidated(
     warnings=(),
     commit=None,
     withheld=1,
+    leaving=(Leaving(thread_id="h", name="mend-the-cart", cwd="/shop", reason="rank"),),
 )
 OUTCOMES = (
     WithOutput(thread_id="a", read=ReadTotals(bad_lines=1, long_lines=1, cut_bytes=1)),
@@ -48,7 +49,7 @@ def told(consolidate: Phase2Report, *, of: int) -> str:
         usage=UsageReport(citing=1, counted=1, reads={"memory_md": 1}, left=1),
         reopened=1,
         retried=1,
-        pruned=1,
+        expired=(Leaving(thread_id="g", name="mend-the-cart", cwd="/shop"),),
         extract=make_report(OUTCOMES[:of], engine="offline", duration_ms=1, left=left),
         consolidate=consolidate,
     )
@@ -76,5 +77,7 @@ def test_every_way_in_which_a_thread_ends_is_told() -> None:
         "a later pass",
         "the next pass: clients",
         "1 failed: no key",
+        "mend-the-cart (shop): not used for too long",
+        "mend-the-cart (shop): others are used more",
     ):
         assert words in text

@@ -14,7 +14,7 @@ def ruling(rule: RuleName, verdict: Any, values: dict[str, Any], **ways: Any) ->
     return Ruling(rule=rule, verdict=verdict, values=values, **ways)
 
 
-NOT_TOLD = {"told_whole": False, "told_in": None}
+NOT_TOLD = {"told_whole": False, "told_in": None, "expired_at": None}
 REFUSED: list[tuple[RuleName, dict[str, Any], str]] = [
     ("enabled", {}, "memories are switched off"),
     ("mode", {"chosen": None, "recorded": "disabled"}, "disabled: it may not be remembered, as its agent recorded"),
@@ -95,6 +95,8 @@ PASSED: list[tuple[RuleName, dict[str, Any], str]] = [
     ("words", {}, "it says something"),
     ("undone", {"held": True}, "an undo brought it back"),
     ("undone", {"held": False}, "no undo took it out"),
+    ("used", {"holds_preferences": True}, "it holds preferences, which don't expire"),
+    ("used", {"holds_preferences": False, "usage_count": 2, "alive_at": 0}, "cited 2 times; its age counts from "),
     ("kept", {}, "it stays in the database"),
 ]
 

@@ -24,6 +24,13 @@ from stillroom.clock import FixedClock
 from stillroom.store import ConsolidationClaim, Cooldown, RetryBackoff, Running, Stage1Draft, Store
 
 WATERMARK = NOW - DAY
+#: Raw memories with preferences and without, as models and the rules write them.
+PREFERENCES = {
+    "close": '### Task 1: x\n\nPreference signals:\n- the user said: "always use pnpm"\n',
+    "apart": '### Task 1: x\n\nPreference signals:\n\n- the user said: "always use pnpm"\n',
+    "empty": "### Task 1: x\n\nPreference signals:\n\nReusable knowledge:\n- make test passes\n",
+    "none": "### Task 1: x\n\nReusable knowledge:\n- make test passes\n",
+}
 
 
 def take(store: Store) -> ConsolidationClaim:
@@ -186,21 +193,54 @@ def test_the_selection_ranks_by_use_then_by_recency(store: Store, clock: FixedCl
 
 
 def test_use_long_ago_leaves_the_selection_even_if_the_thread_moved_on(store: Store, clock: FixedClock) -> None:
-    """54"""
+    """54, but that age counts from the extraction: see decision 3."""
     extract(store, "used", at=WATERMARK)
     use(store, "used")
-    clock.advance(seconds=31 * DAY)
-    extract(store, "used", at=clock.now() - DAY)
+    extract(store, "beyond", at=WATERMARK)
+    clock.advance(seconds=1)
+    extract(store, "edge", at=WATERMARK)
+    clock.advance(seconds=30 * DAY)
     extract(store, "never-used", at=clock.now() - DAY)
-    extract(store, "edge", at=clock.now() - 30 * DAY)
-    extract(store, "beyond", at=clock.now() - 30 * DAY - 1)
     assert selected_ids(store) == ["never-used", "edge"]
 
 
-def test_the_age_of_a_memory_is_that_of_its_thread_not_of_its_extraction(store: Store) -> None:
-    """54: `source_updated_at` beats `generated_at`."""
-    extract(store, "old-thread", at=NOW - 40 * DAY)
+def test_the_age_of_a_memory_counts_from_its_extraction(store: Store, clock: FixedClock) -> None:
+    """Ours: a backfill of old sessions pays for nothing that the next pass would remove."""
+    extract(store, "old-thread", at=NOW - 400 * DAY)
+    clock.advance(seconds=30 * DAY)
+    assert selected_ids(store) == ["old-thread"]
+    clock.advance(seconds=1)
     assert selected_ids(store) == []
+
+
+def test_preferences_never_expire_by_age(store: Store, clock: FixedClock) -> None:
+    for name, text in PREFERENCES.items():
+        extract(store, name, draft=Stage1Draft(raw_memory=text, rollout_summary="summary"))
+    clock.advance(seconds=3000 * DAY)
+    assert set(selected_ids(store)) == {"close", "apart"}
+    assert {each.thread_id for each in store.outputs.prune(max_unused_days=30, limit=9)} == {"empty", "none"}
+    store.threads.set_memory_mode("close", "disabled")
+    assert [each.thread_id for each in store.outputs.prune(max_unused_days=30, limit=9)] == ["close"]
+
+
+def test_what_a_session_was_given_is_younger_and_ranks_as_before(store: Store, clock: FixedClock) -> None:
+    for number, name in enumerate(("first", "second")):
+        extract(store, name, at=WATERMARK + number)
+    consolidate(store, clock)
+    given = clock.now() + 20 * DAY
+    assert store.outputs.give({"first": given, "unknown": given}) == 1
+    assert store.outputs.give({"first": given - 1}) == 0
+    assert selected_ids(store) == ["second", "first"]
+    clock.advance(seconds=29 * DAY)
+    assert [each.thread_id for each in store.outputs.leaving(max_unused_days=30, before=clock.now() + 2 * DAY)] == [
+        "second"
+    ]
+    clock.advance(seconds=2 * DAY)
+    selection = store.consolidation.select(limit=9, max_unused_days=30)
+    assert [output.thread_id for output in selection.selected] == ["first"]
+    assert [(each.thread_id, each.name, each.cwd, each.reason) for each in selection.leaving] == [
+        ("second", "slug", "/repo", "unused")
+    ]
 
 
 def test_the_previous_selection_stays_on_disk_for_one_more_run(store: Store, clock: FixedClock) -> None:

@@ -121,21 +121,30 @@ def test_pruning_removes_only_unselected_outputs_that_nobody_used(store: Store, 
     consolidate(store, clock)
     now = clock.now()
     extract(store, "used", at=now - 40 * DAY)
-    use(store, "used", at=now)
-    extract(store, "on-the-edge", at=now - 30 * DAY)
-    extract(store, "stale", at=now - 30 * DAY - 1)
-    assert store.outputs.prune(max_unused_days=30, limit=200) == 1
+    extract(store, "stale", at=now - DAY)
+    clock.advance(seconds=1)
+    extract(store, "on-the-edge", at=now - 40 * DAY)
+    clock.advance(seconds=30 * DAY)
+    use(store, "used", at=clock.now())
+    (gone,) = store.outputs.prune(max_unused_days=30, limit=200)
+    assert (gone.thread_id, gone.name, gone.cwd) == ("stale", "slug", "/repo")
     assert {o.thread_id for o in store.outputs.latest()} == {"selected", "used", "on-the-edge"}
     assert claimed_ids(store, backfill=True) == []  # a pruned thread is done until it changes
+    job = store.extraction.job("stale")
+    assert job is not None and job.expired_at == clock.now()
+    extract(store, "stale", at=now)
+    job = store.extraction.job("stale")
+    assert job is not None and job.expired_at is None
 
 
-def test_pruning_takes_the_oldest_and_no_more_than_its_batch(store: Store) -> None:
+def test_pruning_takes_the_oldest_and_no_more_than_its_batch(store: Store, clock: FixedClock) -> None:
     """58"""
     for i in range(5):
         extract(store, f"t{i}", at=NOW - 100 * DAY + i)
-    assert store.outputs.prune(max_unused_days=30, limit=2) == 2
+    clock.advance(seconds=31 * DAY)
+    assert len(store.outputs.prune(max_unused_days=30, limit=2)) == 2
     assert [o.thread_id for o in store.outputs.latest()] == ["t4", "t3", "t2"]
-    assert store.outputs.prune(max_unused_days=30, limit=0) == 0
+    assert store.outputs.prune(max_unused_days=30, limit=0) == ()
 
 
 def test_forgotten_text_is_gone_from_the_files(store: Store, tmp_path: Path) -> None:

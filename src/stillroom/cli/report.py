@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import assert_never
@@ -20,7 +20,7 @@ from stillroom.models import AllowanceReport
 from stillroom.pipeline import PipelineReport
 from stillroom.recall.usage.counts import UsageReport
 from stillroom.spending import Usage
-from stillroom.store.records import ThreadsLeft
+from stillroom.store.records import Leaving, ThreadsLeft
 from stillroom.wording import many, plain
 
 _SKIPPED = {
@@ -80,8 +80,9 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
         yield None, f"upgrade       {many(report.reopened, 'thread is', 'threads are')} extracted again"
     if report.retried:
         yield None, f"retry         {many(report.retried, 'job')} that failed may be tried again"
-    if report.pruned:
-        yield None, f"pruned        {many(report.pruned, 'output')} that nobody used"
+    if report.expired:
+        yield None, f"expired       {many(len(report.expired), 'memory', 'memories')} that nobody used"
+        yield from _left_names(report.expired)
     if report.guard and not report.guard.allowed:
         yield "yellow", f"guard         {report.guard.reason}; nothing was sent"
         return
@@ -219,6 +220,12 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
                 kept_out = "line that only a tool or the web says: it waits" if report.withheld == 1 else ""
                 kept_out = kept_out or "lines that only tools or the web say: they wait"
                 yield "yellow", f"              without {report.withheld:,} {kept_out} in `stillroom review`"
+            if report.leaving:
+                yield (
+                    None,
+                    f"              {many(len(report.leaving), 'memory', 'memories')} to leave with the next one:",
+                )
+                yield from _left_names(report.leaving)
             for path in report.kept_for_user:
                 yield "yellow", f"              {path} was edited meanwhile: yours stays, taken up next time"
             for warning in report.warnings:
@@ -240,6 +247,13 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
             yield from _tokens(report.usage)
         case _:
             assert_never(report)
+
+
+def _left_names(leaving: Sequence[Leaving]) -> Iterator[tuple[str | None, str]]:
+    for each in leaving[:_FAILURES_TOLD]:
+        yield None, f"              {each.told}"
+    if len(leaving) > _FAILURES_TOLD:
+        yield None, f"              and {len(leaving) - _FAILURES_TOLD:,} more (`--json` names them)"
 
 
 def _memories(report: NoChanges | Consolidated | HeldForReview) -> str:

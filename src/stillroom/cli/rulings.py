@@ -39,6 +39,8 @@ def _refused(ruling: Ruling, values: Values) -> str:
             return f"word for word what `{values['told_in']}` says, and left to it"
         case "watermark" if values["told_in"]:
             return f"extracted up to its last activity, from where it leaves `{values['told_in']}`"
+        case "watermark" if values["expired_at"]:
+            return f"what was extracted of it left the memory unused, {moment(values['expired_at'])}"
         case "watermark":
             return "extracted up to its last activity"
         case "missing":
@@ -89,9 +91,8 @@ def _out(ruling: Ruling, values: Values) -> str:
         case "undone":
             return "an undo took it out of the memory"
         case "used":
-            return (
-                f"not used for more than {_many(values['max_unused_days'], 'day')}, last {moment(values['last_used'])}"
-            )
+            days = _many(values["max_unused_days"], "day")
+            return f"neither cited nor given to a session for more than {days}, since {moment(values['alive_at'])}"
         case "rank" if ruling.verdict == "refuses":
             return (
                 f"{values['max_raw_memories_for_consolidation']} others rank before it; it is number {values['rank']}"
@@ -161,7 +162,9 @@ def _in(ruling: Ruling, values: Values) -> str:
         case "undone":
             return "an undo brought it back" if values["held"] else "no undo took it out"
         case "used":
-            return f"used {_many(values['usage_count'], 'time')}, it counts from {moment(values['last_used'])}"
+            if values["holds_preferences"]:
+                return "it holds preferences, which don't expire"
+            return f"cited {_many(values['usage_count'], 'time')}; its age counts from {moment(values['alive_at'])}"
         case "rank":
             rests = ": the memory rests on it" if values["in_folder"] else ": the next consolidation takes it"
             return f"number {values['rank']} of {values['max_raw_memories_for_consolidation']}{rests}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 from stillroom.cli.moment import moment
 from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.cli.rulings import why
-from stillroom.clock import SystemClock
+from stillroom.clock import DAY_SECONDS, SystemClock
+from stillroom.command_line.command import Option
 from stillroom.config import OFFLINE, load_settings
 from stillroom.insight.facts import Facts
 from stillroom.insight.status import PassLine, Spent, Status, read_status
@@ -19,6 +21,7 @@ _STATES = {
     "next": "next",
     "extracted": "extracted",
     "no_output": "without output",
+    "expired": "expired",
     "waiting": "waiting",
     "running": "running",
     "failed": "failed",
@@ -47,6 +50,7 @@ def status_command(
     *,
     home: Path | None = None,
     root: Path | None = None,
+    verbose: Annotated[bool, Option(short="-v")] = False,
     json: bool = False,
 ) -> int:
     """Show what Stillroom knows, what it did last, what it spent, and what the next pass would do.
@@ -55,6 +59,7 @@ def status_command(
 
     ```
     stillroom status
+    stillroom status -v                  # also which memories leave
     stillroom status --json | jq .spent_today
     ```
 
@@ -64,6 +69,8 @@ def status_command(
         Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     root
         The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
+    verbose
+        Name every memory that leaves within a week.
     json
         Print everything as JSON.
     """
@@ -74,15 +81,15 @@ def status_command(
     if json:
         print_json(status)
         return 0
-    print_answer(_lines(status))
+    print_answer(_lines(status, verbose=verbose))
     return 0
 
 
-def _lines(status: Status) -> Iterator[Line]:
+def _lines(status: Status, *, verbose: bool) -> Iterator[Line]:
     yield from _state(status)
     yield from _threads(status)
     yield from _next(status)
-    yield from _memory(status)
+    yield from _memory(status, verbose=verbose)
     yield from _spending(status)
     yield from _reading(status)
 
@@ -165,7 +172,19 @@ def _pass(line: PassLine) -> str:
     return f"{told}{ended}" + (f": {line.reason}" if line.reason else "")
 
 
-def _memory(status: Status) -> Iterator[Line]:
+def _leaving(status: Status, *, verbose: bool) -> Iterator[Line]:
+    if not status.leaving:
+        return
+    days = max(((status.leaving[0].at or status.at) - status.at) // DAY_SECONDS, 0)
+    when = f"from {many(days, 'day')} on" if days else "with the next pass"
+    more = "" if verbose else " (`stillroom status -v` names them)"
+    leave = many(len(status.leaving), "memory leaves", "memories leave")
+    yield "yellow", f"leaving       {leave} within a week unless a session is given them, {when}{more}"
+    for each in status.leaving if verbose else ():
+        yield None, f"              {moment(each.at)}  {each.told}"
+
+
+def _memory(status: Status, *, verbose: bool) -> Iterator[Line]:
     folder, worth = status.folder, status.worth
     if not folder.exists:
         yield "yellow", f"memory        none yet in {folder.path}"
@@ -179,6 +198,7 @@ def _memory(status: Status) -> Iterator[Line]:
         )
         used = f"cited {many(worth.citations, 'time')}, {lately}" if worth.citations else "not cited yet"
         yield None, f"worth         rests on {worth.selected:,} of {many(worth.outputs, 'extracted session')}; {used}"
+    yield from _leaving(status, verbose=verbose)
     if worth.undone:
         yield (
             "yellow",

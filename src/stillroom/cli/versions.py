@@ -43,7 +43,7 @@ def log_command(
     max_versions
         At most so many.
     json
-        Print `{versions: [{commit, at, subject, changed, run}]}` as JSON.
+        Print `{versions: [{commit, at, subject, changed, run, left}]}` as JSON.
     """
     settings = load_settings(home=home)
     if not settings.history.exists():
@@ -59,6 +59,8 @@ def log_command(
     for version in found:
         moment = datetime.fromtimestamp(version.at).astimezone().strftime("%Y-%m-%d %H:%M")
         print_data(f"{version.commit[:_COMMIT_CHARS]}  {moment}  {version.subject} ({_counted(version)})")
+        for left in version.left:
+            print_data(f"{'':{_COMMIT_CHARS}}  left: {left}")
     return 0
 
 

@@ -44,7 +44,7 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dual_write: bool = False
     #: Outputs that a consolidation may rest on.
     max_raw_memories_for_consolidation: int = 256
-    #: Days after which an output that nobody used leaves the selection and the database.
+    #: Days after which an output that nobody cited or was given leaves; one with preferences never does.
     max_unused_days: int = 30
     #: Threads whose last activity is older are not extracted (`--backfill` takes them).
     max_rollout_age_days: int = 10

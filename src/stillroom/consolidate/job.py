@@ -26,7 +26,7 @@ from stillroom.release import VERSION
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim, Selection, Stage1Output
-from stillroom.wording import many
+from stillroom.wording import many, plain
 from stillroom.workspace import extensions, held
 from stillroom.workspace.artifacts import Artifact, render
 from stillroom.workspace.finding import Finding
@@ -38,7 +38,7 @@ from stillroom.workspace.recovery import recover
 from stillroom.workspace.staging import Staging, look, open_staging
 from stillroom.workspace.syncing import sync
 from stillroom.workspace.takeover import check_consent
-from stillroom.workspace.trailers import ENGINE, PROMPT, RELEASE, with_trailers
+from stillroom.workspace.trailers import ENGINE, LEFT, PROMPT, RELEASE, with_trailers
 
 _log = logging.getLogger(__name__)
 
@@ -241,7 +241,10 @@ class Job:
             raise StoreError("another process took the consolidation over")
 
     def publish(self, staging: Staging, selection: Selection) -> PublishReport:
-        message = with_trailers(f"Consolidate {many(len(selection.selected), 'thread')}", self._made_by())
+        subject = f"Consolidate {many(len(selection.selected), 'thread')}"
+        style = self.settings.memories.redaction
+        left = "\n".join(redact(f"{LEFT}{plain(each.told)}", style=style) for each in selection.leaving)
+        message = with_trailers(f"{subject}\n\n{left}" if left else subject, self._made_by())
         return staging.publish(message, now=self.clock.now())
 
     def _made_by(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from stillroom.spending import Usage
+from stillroom.store.records import Leaving
 
 SkipReason = Literal[
     "skipped_retry_unavailable",
@@ -63,6 +64,8 @@ class Consolidated(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome
     usage: Usage | None = None
     #: Lines that only a tool or the web said and that stay out, until a person lets them in (`stillroom review`).
     withheld: int = 0
+    #: What the memory rested on and does not any more: the next consolidation takes it out of the folder.
+    leaving: tuple[Leaving, ...] = ()
     status: Literal["succeeded"] = "succeeded"
 
 

@@ -175,6 +175,7 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
         commit=published.commit,
         usage=consolidator.usage,
         withheld=len(job.withheld),
+        leaving=selection.leaving,
     )
 
 

@@ -14,12 +14,12 @@ from stillroom.clock import DAY_SECONDS, Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.insight.facts import Facts, read_facts
 from stillroom.insight.obstacles import Obstacle, obstacles
-from stillroom.insight.told import ToldSession, told_sessions
 from stillroom.pausing import paused_since
+from stillroom.recall.usage.sessions import ToldSession, told_sessions
 from stillroom.spending import Usage
 from stillroom.store import Question, SpendingTotal, Store, Troubled
 from stillroom.store import leases as jobs
-from stillroom.store.records import Job, PassRecord, ReadTotal, UnknownField, UnknownTotal, Worth
+from stillroom.store.records import Job, Leaving, PassRecord, ReadTotal, UnknownField, UnknownTotal, Worth
 from stillroom.store.rules import State
 from stillroom.store.standings import StandingCount
 from stillroom.workspace import held
@@ -30,6 +30,8 @@ SESSIONS_SHOWN = 5
 FAILURES_SHOWN = 20
 #: Memory that was used within so many days is worth its place.
 _WORTH_DAYS = 30
+#: What leaves within so many days is named: long enough ahead to keep it.
+_LEAVING_DAYS = 7
 
 ConsolidationState = Literal["never", "running", "failed", "held", "resting", "due", "up_to_date"]
 
@@ -122,6 +124,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     worth: Worth
     #: Whether what memory names is still there, as the last pass found it.
     facts: Facts
+    #: What the memory loses within a week unless somebody uses it, first at first.
+    leaving: tuple[Leaving, ...]
     #: Sessions that were told memory, newest first.
     told: tuple[ToldSession, ...]
     spent_today: tuple[Spent, ...]
@@ -160,6 +164,11 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         folder=measure(settings.root),
         worth=store.uses.worth(since=now - _WORTH_DAYS * DAY_SECONDS),
         facts=read_facts(settings.home),
+        leaving=tuple(
+            store.outputs.leaving(
+                max_unused_days=settings.memories.max_unused_days, before=now + _LEAVING_DAYS * DAY_SECONDS
+            )
+        ),
         told=told_sessions(settings.home, limit=SESSIONS_SHOWN),
         spent_today=_spent(store.ledger.spending(since=now - now % DAY_SECONDS)),
         spent=_spent(spent),

@@ -16,6 +16,7 @@ from stillroom.forecast import Forecast
 from stillroom.models import AllowanceReport
 from stillroom.recall.telling.preparing import RecallReport
 from stillroom.recall.usage.counts import UsageReport
+from stillroom.store.records import Leaving
 from stillroom.workspace.layout import LayoutReport
 
 SkipReason = Literal[
@@ -45,7 +46,10 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     reopened: int = 0
     #: What failed and is tried again because somebody asked for it: threads, and the consolidation.
     retried: int = 0
-    pruned: int = 0
+    #: Outputs that are younger than they were, because a session was given them.
+    given: int = 0
+    #: What left the database because nobody used it.
+    expired: tuple[Leaving, ...] = ()
     guard: GuardDecision | None = None
     #: Of a dry run, and of a pass that is to be agreed to.
     forecast: Forecast | None = None

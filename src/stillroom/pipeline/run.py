@@ -36,7 +36,9 @@ from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.telling.folders import learn_folders, origins_of
 from stillroom.recall.telling.preparing import prepare_recall
 from stillroom.recall.usage.counts import UsageReport, count_usage
+from stillroom.recall.usage.given import count_given
 from stillroom.store import Question, Store
+from stillroom.store.records import Leaving
 from stillroom.undoing.alone import beside_others
 from stillroom.undoing.finishing import finish_if_begun
 from stillroom.undoing.projects import obey_switches
@@ -141,7 +143,7 @@ class _Pass(msgspec.Struct, kw_only=True):
         # 2. Seed the extension instructions; a person's edit of them survives.
         await asyncio.to_thread(seed_instructions, settings.root)
         # 3. Prune stale, unused outputs: free, therefore ahead of the guard.
-        self._put(pruned=await asyncio.to_thread(self._prune))
+        self._put(expired=await asyncio.to_thread(self._prune))
         # 4. Leave a person's quota alone.
         self._put(guard=(decision := await asyncio.to_thread(self.guard)))
         if not decision.allowed:
@@ -182,6 +184,7 @@ class _Pass(msgspec.Struct, kw_only=True):
         if not options.dry_run:
             # Of every session, however old: what they used decides what the next consolidation rests on.
             self._put(usage=await self._count_usage())
+            self._put(given=await asyncio.to_thread(count_given, settings, store, self.clock))
         # Before anything is changed or paid for: another program's memories are not ours to replace.
         await asyncio.to_thread(consent, settings, store, adopt=options.adopt)
         if options.dry_run:
@@ -236,7 +239,7 @@ class _Pass(msgspec.Struct, kw_only=True):
             expected = await self._forecast(copy)
         return expected if needs_consent(expected, settings) else None
 
-    def _prune(self) -> int:
+    def _prune(self) -> tuple[Leaving, ...]:
         days, batch = self.settings.memories.max_unused_days, self.settings.stage_one.retention_batch
         return self.store.outputs.prune(max_unused_days=days, limit=batch)
 

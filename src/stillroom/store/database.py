@@ -40,6 +40,7 @@ MIGRATIONS = (
     "migrations/0010_forgotten_exchanges.sql",
     "migrations/0011_thread_contents.sql",
     "migrations/0012_thread_copies.sql",
+    "migrations/0013_life_of_outputs.sql",
 )
 #: What all of them come to, in a quarter of the time. `make docs` writes it, a test compares the two.
 _HEAD = "head.sql"

@@ -33,9 +33,7 @@ CREATE TABLE threads (
     archived = 0 AND missing = 0 AND preview <> '' AND switched_off = 0
     AND coalesce(chosen_mode, recorded_mode) = 'enabled'
     AND source IN ('cli', 'vscode', 'atlas', 'chatgpt', '{"custom":"atlas"}', '{"custom":"chatgpt"}')
-) VIRTUAL);
-
-CREATE INDEX threads_eligible ON threads (updated_at_ms DESC, thread_id DESC, cwd, is_eligible) WHERE is_eligible = 1;
+) VIRTUAL, ended_at_ms INTEGER);
 
 CREATE TABLE stage1_outputs (
     thread_id TEXT PRIMARY KEY REFERENCES threads (thread_id) ON DELETE CASCADE,
@@ -49,7 +47,11 @@ CREATE TABLE stage1_outputs (
     last_usage INTEGER,
     selected_for_phase2 INTEGER NOT NULL DEFAULT 0,
     selected_for_phase2_source_updated_at INTEGER
-, held TEXT CHECK (held IN ('out', 'in')), prompt TEXT, release TEXT);
+, held TEXT CHECK (held IN ('out', 'in')), prompt TEXT, release TEXT, last_given INTEGER, alive_at INTEGER NOT NULL GENERATED ALWAYS AS (
+    max(generated_at, coalesce(last_usage, 0), coalesce(last_given, 0))
+) VIRTUAL, holds_preferences INTEGER NOT NULL GENERATED ALWAYS AS (
+    instr(replace(raw_memory, char(10, 10), char(10)), 'Preference signals:' || char(10) || '- ') > 0
+) VIRTUAL);
 
 CREATE INDEX stage1_outputs_latest ON stage1_outputs (source_updated_at DESC, thread_id DESC);
 
@@ -71,7 +73,7 @@ CREATE TABLE jobs (
     input_watermark INTEGER,
     last_success_watermark INTEGER,
     engine TEXT,
-    reopened INTEGER NOT NULL DEFAULT 0,
+    reopened INTEGER NOT NULL DEFAULT 0, expired_at INTEGER,
     PRIMARY KEY (kind, job_key)
 ) WITHOUT ROWID;
 
@@ -239,3 +241,6 @@ CREATE TABLE thread_copies (
 ) WITHOUT ROWID;
 
 CREATE INDEX thread_copies_thread ON thread_copies (thread_id);
+
+CREATE INDEX threads_eligible ON threads (updated_at_ms DESC, thread_id DESC, cwd, ended_at_ms, is_eligible)
+WHERE is_eligible = 1;

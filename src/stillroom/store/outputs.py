@@ -6,12 +6,13 @@ Each method of `Outputs` is one transaction.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
 from stillroom.clock import DAY_SECONDS, Clock
 from stillroom.store.database import Database
-from stillroom.store.records import Learnt, OutputStamp, RawMemory, Stage1Output
-from stillroom.store.selection import to_output
-from stillroom.store.sql import execute
+from stillroom.store.records import Learnt, Leaving, OutputStamp, RawMemory, Rested, Stage1Output
+from stillroom.store.selection import leaving, name_of, to_output
+from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import from_sql, to_sql, values
 
 
@@ -62,12 +63,41 @@ class Outputs:
         with self._database.read() as db:
             return int(execute(db, "count_outputs").fetchone()["outputs"])
 
-    def prune(self, *, max_unused_days: int, limit: int) -> int:
-        """Remove outputs that are not selected and were not used for longer than this, oldest first; returns how many.
-        Their jobs stay done."""
-        cutoff = self._clock.now() - max(max_unused_days, 0) * DAY_SECONDS
+    def prune(self, *, max_unused_days: int, limit: int) -> tuple[Leaving, ...]:
+        """Remove outputs that are not selected and were not used for longer than this, oldest first; returns which.
+        Those with preferences stay. Their jobs stay done, and say that the output expired."""
+        now = self._clock.now()
+        cutoff = now - max(max_unused_days, 0) * DAY_SECONDS
         with self._database.write() as db:
-            return execute(db, "prune_outputs", cutoff=cutoff, limit=max(limit, 0)).rowcount
+            gone = execute(db, "prune_outputs", cutoff=cutoff, limit=max(limit, 0)).fetchall()
+            for row in gone:
+                execute(db, "mark_expired", thread_id=row["thread_id"], now=now)
+            return tuple(_left(db, row) for row in gone)
+
+    def leaving(self, *, max_unused_days: int, before: int) -> list[Leaving]:
+        """What the memory rests on and will lose before that second, unless somebody uses it; first at first."""
+        with self._database.read() as db:
+            return leaving(db, max_unused_days=max_unused_days, before=before)
+
+    def rested_on(self) -> list[Rested]:
+        """What the memory rests on."""
+        with self._database.read() as db:
+            return [Rested(**values(row)) for row in execute(db, "list_rested_on")]
+
+    def give(self, given: Mapping[str, int]) -> int:
+        """Sessions were given these outputs, each at that second: a use in time, not in rank. Returns how many are
+        younger for it."""
+        if not given:
+            return 0
+        with self._database.write() as db:
+            rows = [{"thread_id": to_sql(thread_id), "at": at} for thread_id, at in sorted(given.items())]
+            return db.executemany(QUERIES["give_output"], rows).rowcount
+
+
+def _left(db: sqlite3.Connection, row: sqlite3.Row) -> Leaving:
+    thread_id, slug = from_sql(row["thread_id"]), row["rollout_slug"]
+    name, cwd = name_of(db, thread_id, slug=slug and from_sql(slug))
+    return Leaving(thread_id=thread_id, name=name, cwd=cwd)
 
 
 def _raw_memory(row: sqlite3.Row) -> RawMemory:

@@ -48,6 +48,7 @@ def without_quarantined(db: sqlite3.Connection, selection: Selection) -> Selecti
         selected=tuple(clean[output.thread_id] for output in selection.selected),
         on_disk=tuple(clean[output.thread_id] for output in selection.on_disk),
         withheld=tuple(withheld.values()),
+        leaving=selection.leaving,
     )
 
 

@@ -451,7 +451,7 @@ FROM threads;
 -- How each job of a kind stands.
 SELECT
     job_key, status, retry_remaining, worker_id, leased_at, lease_until, finished_at, retry_at, last_error,
-    input_watermark, last_success_watermark, reopened, engine
+    input_watermark, last_success_watermark, reopened, engine, expired_at
 FROM jobs
 WHERE kind = :kind;
 
@@ -483,10 +483,10 @@ WITH ranked AS (
     JOIN threads AS thread ON thread.thread_id = output.thread_id
     WHERE memory_mode = 'enabled'
         AND (trim(raw_memory, char(32, 9, 10, 13)) <> '' OR trim(rollout_summary, char(32, 9, 10, 13)) <> '')
-        AND held IS NOT 'out' AND (held = 'in' OR coalesce(last_usage, source_updated_at) >= :cutoff)
+        AND held IS NOT 'out' AND (held = 'in' OR holds_preferences = 1 OR alive_at >= :cutoff)
 )
 SELECT
-    source_updated_at, generated_at, usage_count, last_usage,
+    source_updated_at, generated_at, usage_count, last_usage, last_given, alive_at, holds_preferences,
     trim(raw_memory, char(32, 9, 10, 13)) = '' AND trim(rollout_summary, char(32, 9, 10, 13)) = '' AS is_blank,
     selected_for_phase2 AS selected, selected_for_phase2_source_updated_at AS selected_source_updated_at, held,
     ranked.rank
@@ -498,7 +498,7 @@ WHERE output.thread_id = :thread_id;
 -- One job with its lease, its retries and its watermarks.
 SELECT
     status, worker_id, ownership_token, started_at, leased_at, lease_until, finished_at, retry_at, retry_remaining,
-    last_error, input_watermark, last_success_watermark, reopened, engine
+    last_error, input_watermark, last_success_watermark, reopened, engine, expired_at
 FROM jobs
 WHERE kind = :kind AND job_key = :job_key;
 
@@ -556,6 +556,7 @@ ON CONFLICT (kind, job_key) DO UPDATE SET
     finished_at = NULL,
     retry_at = NULL,
     last_error = NULL,
+    expired_at = NULL,
     retry_remaining = excluded.retry_remaining,
     input_watermark = excluded.input_watermark;
 
@@ -678,7 +679,7 @@ WHERE memory_mode = 'enabled' AND output.thread_id = :thread_id;
 
 -- select_outputs --
 -- The inputs of a consolidation, most used first, then most recently used. What was not used for too long is out, unless
--- an undo brought it back; what an undo took out is out.
+-- it holds preferences or an undo brought it back; what an undo took out is out.
 SELECT
     output.thread_id, source_updated_at, raw_memory, rollout_summary, rollout_slug, rollout_path, cwd, git_branch,
     git_origin_url, generated_at, engine, prompt, release, usage_count, last_usage
@@ -686,7 +687,7 @@ FROM stage1_outputs AS output
 JOIN threads AS thread ON thread.thread_id = output.thread_id
 WHERE memory_mode = 'enabled'
     AND (trim(raw_memory, char(32, 9, 10, 13)) <> '' OR trim(rollout_summary, char(32, 9, 10, 13)) <> '')
-    AND held IS NOT 'out' AND (held = 'in' OR coalesce(last_usage, source_updated_at) >= :cutoff)
+    AND held IS NOT 'out' AND (held = 'in' OR holds_preferences = 1 OR alive_at >= :cutoff)
 ORDER BY usage_count DESC, coalesce(last_usage, source_updated_at) DESC, source_updated_at DESC, output.thread_id DESC
 LIMIT :limit;
 
@@ -878,15 +879,52 @@ SELECT
 FROM stage1_outputs;
 
 -- prune_outputs --
--- Remove the oldest outputs that nobody used for too long and that no memory file rests on.
+-- Remove the oldest outputs that nobody used for too long and that no memory file rests on. One with preferences stays
+-- as long as its thread may be remembered.
 DELETE FROM stage1_outputs
 WHERE thread_id IN (
-    SELECT thread_id
-    FROM stage1_outputs
-    WHERE selected_for_phase2 = 0 AND held IS NOT 'in' AND coalesce(last_usage, source_updated_at) < :cutoff
-    ORDER BY coalesce(last_usage, source_updated_at), source_updated_at, thread_id
+    SELECT output.thread_id
+    FROM stage1_outputs AS output
+    JOIN threads AS thread ON thread.thread_id = output.thread_id
+    WHERE selected_for_phase2 = 0 AND held IS NOT 'in' AND alive_at < :cutoff
+        AND (holds_preferences = 0 OR memory_mode <> 'enabled')
+    ORDER BY alive_at, source_updated_at, output.thread_id
     LIMIT :limit
-);
+)
+RETURNING thread_id, rollout_slug;
+
+-- mark_expired --
+-- What was extracted of the thread is gone because nobody used it.
+UPDATE jobs SET expired_at = :now
+WHERE kind = 'memory_stage1' AND job_key = :thread_id;
+
+-- list_leaving --
+-- What the memory rests on and will lose, because nobody used it since; those that leave first at first.
+SELECT output.thread_id, rollout_slug, thread.cwd, alive_at
+FROM stage1_outputs AS output
+JOIN threads AS thread ON thread.thread_id = output.thread_id
+WHERE selected_for_phase2 = 1 AND memory_mode = 'enabled' AND held IS NULL AND holds_preferences = 0
+    AND alive_at < :before
+ORDER BY alive_at, output.thread_id;
+
+-- get_name --
+-- What a person calls a thread's output.
+SELECT rollout_slug, thread.cwd, thread.title, thread.preview
+FROM threads AS thread
+LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
+WHERE thread.thread_id = :thread_id;
+
+-- list_rested_on --
+-- What the memory rests on, and where each ran.
+SELECT output.thread_id, thread.cwd, raw_memory
+FROM stage1_outputs AS output
+JOIN threads AS thread ON thread.thread_id = output.thread_id
+WHERE selected_for_phase2 = 1;
+
+-- give_output --
+-- A session was given what was extracted of this thread.
+UPDATE stage1_outputs SET last_given = :at
+WHERE thread_id = :thread_id AND coalesce(last_given, 0) < :at AND generated_at <= :at;
 
 -- reopen_jobs --
 -- Make every thread that this engine did last claimable once more, with all its retries: also those in which it found

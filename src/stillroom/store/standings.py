@@ -194,7 +194,8 @@ def _output(db: sqlite3.Connection, thread_id: str, question: Question) -> Outpu
     row = execute(db, "get_ranked_output", thread_id=to_sql(thread_id), cutoff=cutoff(question)).fetchone()
     if row is None:
         return None
-    return Output(**{**dict(row), "is_blank": bool(row["is_blank"]), "selected": bool(row["selected"])})
+    flags = {name: bool(row[name]) for name in ("is_blank", "selected", "holds_preferences")}
+    return Output(**{**dict(row), **flags})
 
 
 def _withheld(db: sqlite3.Connection, thread_id: str, question: Question) -> tuple[Withheld, ...]:

@@ -35,16 +35,16 @@ from stillroom.store.texts import from_sql
 Row = tuple[Any, ...]  # Any: the schema says what a column holds
 """A thread's row of `list_facts`, or a job's of `list_jobs`."""
 
-Work = Literal["all", "no_output", "extracted"]
+Work = Literal["all", "no_output", "expired", "extracted"]
 """All of it, or nothing any more."""
 
 ID, UPDATED, SIZE = 0, 1, 2
 _CWD, _KIND = 3, 4
 _JOB_FIELDS = (
     "status", "retry_remaining", "worker_id", "leased_at", "lease_until", "finished_at", "retry_at", "last_error",
-    "input_watermark", "last_success_watermark", "reopened", "engine",
+    "input_watermark", "last_success_watermark", "reopened", "engine", "expired_at",
 )  # fmt: skip
-_SUCCEEDED, _REOPENED = 10, 11
+_SUCCEEDED, _REOPENED, _EXPIRED = 10, 11, 13
 
 
 class Judged(msgspec.Struct, frozen=True, eq=False):
@@ -90,7 +90,7 @@ class Known(NamedTuple):
         return Judged(
             agent=row[_KIND],
             rule=rule,
-            state=state_of(rule, has_output=facts.output_watermark is not None),
+            state=state_of(rule, facts),
             scanned=is_seen,
             claimed=is_seen and is_claimable(facts, question, rule),
         )
@@ -105,7 +105,9 @@ class Known(NamedTuple):
             return "all"
         elif output < watermark:
             return None
-        return "no_output" if output is None else "extracted"
+        if output is None:
+            return "no_output" if job is None or job[_EXPIRED] is None else "expired"
+        return "extracted"
 
     def _facts(self, row: Row) -> Facts:
         thread_id, updated_at_ms, _, cwd, _, source, has_words, recorded, chosen, switched_off, archived, missing = row

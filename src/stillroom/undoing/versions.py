@@ -15,7 +15,7 @@ from stillroom.pattern import late
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import BRANCH, Content
 from stillroom.workspace.history import History, compare, gather
-from stillroom.workspace.trailers import UNDOES
+from stillroom.workspace.trailers import LEFT, UNDOES
 from stillroom.workspace.tree import Entry, shown
 
 #: What a person may call a version: letters that git gave it, or so many back from the newest.
@@ -37,6 +37,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None = None
     #: The run that it took back, with everything after it.
     undoes: str | None = None
+    #: What the memory does not rest on any more, each with its project and the reason.
+    left: tuple[str, ...] = ()
 
     @property
     def is_consolidation(self) -> bool:
@@ -148,6 +150,7 @@ def _version(part: str) -> Version:
         changed=tuple(_changes(names.splitlines())),
         run=run[1] if run else None,
         undoes=undoes[1] if undoes else None,
+        left=tuple(line.removeprefix(LEFT) for line in message.splitlines() if line.startswith(LEFT)),
     )
 
 

@@ -15,6 +15,9 @@ PROMPT = "Stillroom-Prompt"
 RELEASE = "Stillroom-Release"
 """The release of Stillroom, which is that of the rules too."""
 
+LEFT = "Left: "
+"""Begins a line about what the memory does not rest on any more."""
+
 UNDOES = "Stillroom-Undoes"
 """The run that an undo took back, with everything after it."""
 

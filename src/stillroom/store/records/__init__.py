@@ -25,8 +25,10 @@ from stillroom.store.records.ledger import (
 )
 from stillroom.store.records.outputs import (
     Learnt,
+    Leaving,
     OutputStamp,
     RawMemory,
+    Rested,
     Selection,
     Stage1Draft,
     Stage1Output,
@@ -53,6 +55,7 @@ __all__ = [
     "Folder",
     "Job",
     "Learnt",
+    "Leaving",
     "OutputStamp",
     "PassRecord",
     "Place",
@@ -60,6 +63,7 @@ __all__ = [
     "RawMemory",
     "ReadTotal",
     "RecordedUse",
+    "Rested",
     "RetryBackoff",
     "RetryExhausted",
     "Running",

@@ -72,6 +72,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     reopened: bool = False  #: to be done again although its watermark is reached
     #: Who did a job of phase 1 last: `offline`, or a model.
     engine: str | None = None
+    #: What it gave was removed then, because nobody used it.
+    expired_at: int | None = None
 
 
 class ThreadsLeft(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -75,6 +76,14 @@ class RawMemory(NamedTuple):
     text: str
 
 
+class Rested(NamedTuple):
+    """An output that the memory rests on."""
+
+    thread_id: str
+    cwd: str
+    raw_memory: str
+
+
 class OutputStamp(msgspec.Struct, frozen=True, kw_only=True):
     """Which version of an output there is."""
 
@@ -92,6 +101,23 @@ class Withheld(msgspec.Struct, frozen=True, kw_only=True):
     line: Quarantined
 
 
+class Leaving(msgspec.Struct, frozen=True, kw_only=True):
+    """What was extracted of a session, and leaves the memory."""
+
+    thread_id: str
+    name: str  #: its slug, or what the session is called
+    cwd: str
+    #: `unused`: for too long; `rank`: others are used more, and only so many are taken.
+    reason: Literal["unused", "rank"] = "unused"
+    at: int | None = None  #: seconds; when it leaves, where that is still to come
+
+    @property
+    def told(self) -> str:
+        """What leaves, and why, on one line."""
+        where = f" ({PurePath(self.cwd).name})" if self.cwd else ""
+        return f"{self.name}{where}: {'not used for too long' if self.reason == 'unused' else 'others are used more'}"
+
+
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Inputs of phase 2 (spec §4.8, with the union that the seeds describe)."""
 
@@ -102,6 +128,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     on_disk: tuple[Stage1Output, ...]
     #: What was left out of their memories, because only a tool or the web said it.
     withheld: tuple[Withheld, ...] = ()
+    #: Those of the previous selection that are not in this one: the next consolidation takes them out of the folder.
+    leaving: tuple[Leaving, ...] = ()
 
 
 class Worth(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,6 +59,7 @@ def _tell_watermark(facts: Facts, question: Question) -> tuple[Values, int | Non
         "updated_at": facts.watermark,
         "extracted_up_to": job.last_success_watermark if job else facts.output_watermark,
         "engine": job.engine if job else None,
+        "expired_at": job.expired_at if job and facts.output_watermark is None else None,
         "reopened": job is not None and job.reopened,
         "told_in": facts.told.thread_id if facts.told else None,
         "told_items": facts.told.items if facts.told else 0,

@@ -50,13 +50,15 @@ def is_claimable(facts: Facts, question: Question, decided: ExtractionRule | Non
     return _pass(_CLAIMED, facts, question, decided)
 
 
-def state_of(decided: RuleName | None, *, has_output: bool) -> State:
+def state_of(decided: RuleName | None, facts: Facts) -> State:
     """How a thread stands of which this rule decided."""
     match decided:
         case None:
             return "next"
         case "watermark":
-            return "extracted" if has_output else "no_output"
+            if facts.output_watermark is not None:
+                return "extracted"
+            return "expired" if facts.job is not None and facts.job.expired_at is not None else "no_output"
         case "idle" | "paused" | "cap":
             return "waiting"
         case "lease":

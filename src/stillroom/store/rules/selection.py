@@ -52,7 +52,8 @@ def rule_on_selection(facts: Facts, output: Output | None, question: Question) -
         verdict="refuses" if _is_unused(output, question) else "passes",
         values={
             "usage_count": output.usage_count,
-            "last_used": output.last_used,
+            "alive_at": output.alive_at,
+            "holds_preferences": output.holds_preferences,
             "max_unused_days": memories.max_unused_days,
         },
         setting="memories.max_unused_days",
@@ -79,15 +80,18 @@ def rule_on_retention(output: Output, question: Question) -> Ruling:
         rule="kept",
         verdict="passes" if not unused else "waits" if output.selected else "refuses",
         values={
-            "last_used": output.last_used,
+            "alive_at": output.alive_at,
+            "holds_preferences": output.holds_preferences,
             "max_unused_days": question.memories.max_unused_days,
             "in_folder": output.selected,
         },
         setting="memories.max_unused_days",
-        until=None if unused else output.last_used + max(question.memories.max_unused_days, 0) * DAY_SECONDS,
+        until=None
+        if unused or output.holds_preferences
+        else output.alive_at + max(question.memories.max_unused_days, 0) * DAY_SECONDS,
     )
 
 
 def _is_unused(output: Output, question: Question) -> bool:
-    """For too long; what an undo brought back stays as if it were used."""
-    return output.held != "in" and output.last_used < cutoff(question)
+    """For too long; what holds preferences, or an undo brought back, stays as if it were used."""
+    return output.held != "in" and not output.holds_preferences and output.alive_at < cutoff(question)

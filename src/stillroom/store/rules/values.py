@@ -28,7 +28,7 @@ SelectionRule = Literal["output", "remembered", "words", "undone", "used", "rank
 RetentionRule = Literal["kept"]
 RuleName = ExtractionRule | SelectionRule | RetentionRule
 
-State = Literal["extracted", "no_output", "next", "waiting", "running", "failed", "excluded"]
+State = Literal["extracted", "no_output", "expired", "next", "waiting", "running", "failed", "excluded"]
 """How a thread stands. `next`: the next pass takes it."""
 
 
@@ -82,6 +82,10 @@ class Output(NamedTuple):
     generated_at: int
     usage_count: int
     last_usage: int | None
+    last_given: int | None
+    #: Age counts from here: the last of the extraction, a citation, or that a session was given it.
+    alive_at: int
+    holds_preferences: bool
     is_blank: bool
     #: Whether the last successful consolidation drew on it, and on which version.
     selected: bool
@@ -90,10 +94,6 @@ class Output(NamedTuple):
     held: str | None
     #: Among all that may be selected, from 0; None: it may not.
     rank: int | None
-
-    @property
-    def last_used(self) -> int:
-        return self.source_updated_at if self.last_usage is None else self.last_usage
 
 
 class Facts(msgspec.Struct):

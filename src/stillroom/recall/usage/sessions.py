@@ -26,8 +26,9 @@ class ToldSession(msgspec.Struct, frozen=True, kw_only=True):
 _session = msgspec.json.Decoder(ToldSession)
 
 
-def told_sessions(home: Path, *, limit: int) -> tuple[ToldSession, ...]:
-    """The newest ones, newest first. A line that can't be read is passed over: the first of the tail may be torn."""
+def told_sessions(home: Path, *, limit: int | None = None) -> tuple[ToldSession, ...]:
+    """The newest ones, or all that the end of the log has, newest first. A line that can't be read is passed over: the
+    first of the tail may be torn."""
     found: list[ToldSession] = []
     for line in reversed(tail(str(home)).splitlines()):
         if len(found) == limit:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stillroom.insight.told import told_sessions
+from stillroom.recall.usage.sessions import told_sessions
 
 
 def test_the_newest_sessions_come_first_and_a_line_that_is_none_is_passed_over(tmp_path: Path) -> None:
