@@ -83,9 +83,9 @@ def may_need_consent(settings: Settings, store: Store, *, environ: Mapping[str, 
     return not costs_nothing or settings.memories.ask_above_usd < 0  # below nothing: always ask
 
 
-def needs_consent(forecast: Forecast, settings: Settings) -> bool:
-    """Whether a person should be asked before the first calls of a model."""
-    if not forecast.first:
+def needs_consent(forecast: Forecast, settings: Settings, *, always: bool = False) -> bool:
+    """Whether a person should be asked before the first calls of a model; `always`: before later ones too."""
+    if not (forecast.first or always):
         return False
     if (cost := forecast.cost_usd) is None:
         return forecast.weighted_tokens > settings.memories.ask_above_weighted_tokens

@@ -290,10 +290,10 @@ def test_every_rule_says_what_would_change_its_decision(store: Store, clock: Fix
     told |= {name: each for name, each in rulings(store, clock).items() if name not in told}
     assert {name: (each.setting, each.command, each.otherwise) for name, each in told.items()} == CHANGES
     assert set(CHANGES) == {*get_args(ExtractionRule), *get_args(SelectionRule), *get_args(RetentionRule)}
-    # Nothing takes up again what a model extracted but the session itself.
+    # What a model extracted is taken up again when a person asks for it.
     store.threads.set_memory_mode("t", "enabled")
     extract(store, "t", at=NOW - DAY + 1, engine="p:m")
-    assert rulings(store, clock)["watermark"].otherwise == "more that is said in it"
+    assert rulings(store, clock)["watermark"].command == "stillroom run --again --session t"
 
 
 def test_each_rule_about_an_output_decides_of_one_that_it_alone_refuses(store: Store, clock: FixedClock) -> None:

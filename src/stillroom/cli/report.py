@@ -31,7 +31,7 @@ _SKIPPED = {
     "memory_worker": "the session that started the pass is a memory worker",
     "taking_back": "something is being taken back; the next pass goes on",
     "no_state_db": "the state database can't be used",
-    "not_agreed": "the first calls of a model would cost more than `ask_above_usd`, or are unpriced: `--yes` lets them",
+    "not_agreed": "the calls of a model would cost more than `ask_above_usd`, or are unpriced: `--yes` lets them",
 }
 #: So many failures are told one by one; the rest is counted.
 _FAILURES_TOLD = 5
@@ -77,7 +77,7 @@ def _steps(report: PipelineReport, settings: Settings) -> Iterator[tuple[str | N
     for link in report.folder.removed_links if report.folder else ():
         yield "yellow", f"folder        removed the link {link.path} -> {link.target}"
     if report.reopened:
-        yield None, f"upgrade       {many(report.reopened, 'thread is', 'threads are')} extracted again"
+        yield None, f"again         {many(report.reopened, 'thread is', 'threads are')} extracted again"
     if report.retried:
         yield None, f"retry         {many(report.retried, 'job')} that failed may be tried again"
     if report.expired:

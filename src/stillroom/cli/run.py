@@ -18,6 +18,7 @@ from stillroom.cli.signals import until_stopped
 from stillroom.clock import Clock, FixedClock, SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
+from stillroom.errors import CommandLineError
 from stillroom.extract.workers import fork_workers
 from stillroom.pass_lock import take_pass_lock
 from stillroom.pipeline import Options, PipelineReport, Trigger, encode_report, run_pipeline
@@ -33,6 +34,9 @@ def run_command(
     ephemeral: bool = False,
     backfill: bool = False,
     upgrade: bool = False,
+    again: bool = False,
+    engine: str | None = None,
+    session: str | None = None,
     retry: bool = False,
     adopt: bool = False,
     max_threads: Annotated[int | None, Option(name="--max", at_least=0)] = None,
@@ -51,6 +55,7 @@ def run_command(
     stillroom run --backfill             # everything that is finished, however old
     stillroom run --backfill --max 20    # the newest 20 of it
     stillroom run --backfill --dry-run   # what that would send to a model, and what it costs
+    stillroom run --again --dry-run      # what it would cost to extract again what is empty or old
     stillroom run --json | jq .extract
     ```
 
@@ -71,6 +76,13 @@ def run_command(
     upgrade
         Extract again what the offline engine extracted, now that a model is configured: all of it, however old, and
         without the pause.
+    again
+        Extract again what gave nothing, and what another engine, or an older prompt or release, made. What there is
+        stays until the new answer is there. Asks first where it costs more than `ask_above_usd`.
+    engine
+        With `--again`: extract with this model, or `offline`, instead of `memories.extract_model`.
+    session
+        With `--again`: only this session, however it was extracted.
     retry
         Try again at once what failed: all of it, however often it did and however old it is, and nothing else.
     adopt
@@ -89,12 +101,19 @@ def run_command(
     json
         Print the whole report as JSON on stdout.
     """
+    if not again and (engine or session):
+        raise CommandLineError("`--engine` and `--session` go with `--again`", hint="stillroom run --again …")
     settings = load_settings(home=home, root=root)
+    if engine:
+        memories = msgspec.structs.replace(settings.memories, extract_model=engine)
+        settings = msgspec.structs.replace(settings, memories=memories)
     clock: Clock = FixedClock(parse_moment(now)) if now else SystemClock()
     trigger = Trigger(thread_id=trigger_thread, ephemeral=ephemeral)
     options = Options(
         backfill=backfill,
         upgrade=upgrade,
+        again=again,
+        session=session,
         retry=retry,
         adopt=adopt,
         max_threads=max_threads,

@@ -24,9 +24,11 @@ async def claim_rounds(
     retry: bool,
     max_threads: int | None,
     cwd: str | None,
+    session: str | None,
 ) -> AsyncIterator[list[Stage1Claim]]:
     """Yield rounds of claims, none empty. One round; with `backfill` as many as it takes, of any age; with `upgrade` as
-    many, those that were reopened of any age; with `retry` as many of those that failed, of any age, and no others.
+    many, those that were reopened of any age; with `retry` as many of those that failed, of any age, and no others;
+    with `session` only this one.
 
     `max_threads` takes the place of `max_rollouts_per_startup`. A round is only claimed when the last one is done, so
     that no lease waits for hours.
@@ -52,6 +54,7 @@ async def claim_rounds(
             upgrade=upgrade,
             retry=retry,
             cwd=cwd,
+            session=session,
         )
         claims = await take(claim_round, give_back=release)
         # A thread that comes a second time would come for ever.

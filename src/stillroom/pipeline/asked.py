@@ -23,6 +23,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     backfill: bool = False
     #: Extract again what the offline engine extracted, all of it at once and however old, and consolidate at once.
     upgrade: bool = False
+    #: Extract again what gave nothing, and what another engine or other words made; or `session` alone.
+    again: bool = False
+    #: Only this one.
+    session: str | None = None
     #: Try again at once what failed, however often it did and however old it is, all of it; nothing else is extracted.
     retry: bool = False
     #: Take over a memory folder that holds another program's memories; what is in it is kept in the history first.
@@ -39,7 +43,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def take_all(self) -> bool:
         """A person asks for all that there is of something, not for what the start of a session may take."""
-        return self.backfill or self.upgrade or self.retry
+        return self.backfill or self.reopens or self.retry
+
+    @property
+    def reopens(self) -> bool:
+        """Sessions are extracted again that were extracted."""
+        return self.upgrade or self.again
 
 
 __all__ = ["Options", "Trigger"]

@@ -23,6 +23,7 @@ from stillroom.consolidate.outcome import Phase2Report
 from stillroom.consolidate.run import run_phase2
 from stillroom.errors import StoreError, WorkspaceError
 from stillroom.extract.guard import Guard, default_guard
+from stillroom.extract.prompt import prompt_version
 from stillroom.extract.register import register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
 from stillroom.extract.workers import Worker, begin_for
@@ -205,8 +206,13 @@ class _Pass(msgspec.Struct, kw_only=True):
         return await asyncio.to_thread(count_usage, self.settings, self.store, self.clock, on_progress=listen)
 
     async def _take_up(self, store: Store) -> tuple[int, int]:
-        """Have done again what a person wants done again: so many outputs of the offline engine, so many failures."""
+        """Have done again what a person wants done again: so many extracted sessions, so many failures."""
         reopened = await asyncio.to_thread(store.extraction.reopen_offline) if self.options.upgrade else 0
+        if self.options.again:
+            memories = self.settings.memories
+            reopen = partial(store.extraction.reopen, engine=memories.extract_model, session=self.options.session)
+            words = None if memories.extract_model == OFFLINE else prompt_version(memories.extraction_input)
+            reopened += await asyncio.to_thread(partial(reopen, prompt=words))
         retried = await asyncio.to_thread(store.jobs.retry_failed) if self.options.retry else 0
         return reopened, retried
 
@@ -218,8 +224,9 @@ class _Pass(msgspec.Struct, kw_only=True):
             now_ms=self.clock.now_ms(),
             current_thread_id=self.trigger.thread_id,
             cwd=options.cwd,
+            session=options.session,
             backfill=options.backfill,
-            upgrade=options.upgrade,
+            upgrade=options.reopens,
             retry=options.retry,
             max_threads=options.max_threads,
         )
@@ -228,8 +235,10 @@ class _Pass(msgspec.Struct, kw_only=True):
 
     async def _costs_too_much(self) -> Forecast | None:
         """What a person should not learn from the bill: the first calls of a model would cost more than they said."""
-        settings = self.settings
-        if self.options.agreed or not await asyncio.to_thread(may_need_consent, settings, self.store):
+        settings, again = self.settings, self.options.again
+        if self.options.agreed:
+            return None
+        if not again and not await asyncio.to_thread(may_need_consent, settings, self.store):
             return None
         # On a copy: who does not agree has changed nothing, and the next pass takes nothing up again.
         with ExitStack() as stack:
@@ -237,7 +246,7 @@ class _Pass(msgspec.Struct, kw_only=True):
             copy = await asyncio.to_thread(lambda: stack.enter_context(trial()))
             await self._take_up(copy)
             expected = await self._forecast(copy)
-        return expected if needs_consent(expected, settings) else None
+        return expected if needs_consent(expected, settings, always=again) else None
 
     def _prune(self) -> tuple[Leaving, ...]:
         days, batch = self.settings.memories.max_unused_days, self.settings.stage_one.retention_batch
@@ -252,10 +261,11 @@ class _Pass(msgspec.Struct, kw_only=True):
             worker_id=self.worker_id,
             current_thread_id=self.trigger.thread_id,
             backfill=options.backfill,
-            upgrade=options.upgrade,
+            upgrade=options.reopens,
             retry=options.retry,
             max_threads=options.max_threads,
             cwd=options.cwd,
+            session=options.session,
             allowance=allowance,
             workers=self.workers,
             on_progress=self.on_progress,

@@ -63,6 +63,7 @@ def scan(
     upgrade: bool,
     retry: bool,
     cwd: str | None,
+    session: str | None,
     limit: int,
     seen: Set[str],
     now_ms: int,
@@ -70,7 +71,16 @@ def scan(
     """The newest threads that are eligible, quiet for long enough, and behind. Those in `seen` are passed over."""
     if stage.thread_scan_limit <= 0:
         return []
-    span = _span(current_thread_id, memories, backfill=backfill, upgrade=upgrade, retry=retry, cwd=cwd, now_ms=now_ms)
+    span = _span(
+        current_thread_id,
+        memories,
+        backfill=backfill,
+        upgrade=upgrade,
+        retry=retry,
+        cwd=cwd,
+        session=session,
+        now_ms=now_ms,
+    )
     only_failed = retry and not (backfill or upgrade)
     # Who asks for all gets no edge: thousands of extracted threads must not hide the older ones behind them.
     has_edge = not (backfill or upgrade or retry)
@@ -95,10 +105,20 @@ def count_left(
     backfill: bool,
     upgrade: bool,
     cwd: str | None,
+    session: str | None,
     now_ms: int,
 ) -> ThreadsLeft:
     """Why a scan with the same arguments leaves the threads that it leaves."""
-    span = _span(current_thread_id, memories, backfill=backfill, upgrade=upgrade, retry=False, cwd=cwd, now_ms=now_ms)
+    span = _span(
+        current_thread_id,
+        memories,
+        backfill=backfill,
+        upgrade=upgrade,
+        retry=False,
+        cwd=cwd,
+        session=session,
+        now_ms=now_ms,
+    )
     rows = execute(db, "count_left", **span, now=now_ms // 1000)
     return ThreadsLeft(**{row["reason"]: row["threads"] for row in rows if row["reason"] is not None})
 
@@ -111,6 +131,7 @@ def _span(
     upgrade: bool,
     retry: bool,
     cwd: str | None,
+    session: str | None,
     now_ms: int,
 ) -> dict[str, object]:
     young_ms = now_ms - max(memories.max_rollout_age_days, 0) * DAY_SECONDS * 1000
@@ -120,6 +141,7 @@ def _span(
         "newest_ms": now_ms - max(memories.min_rollout_idle_hours, 0) * _HOUR_MS,
         "current_thread_id": current_thread_id and to_sql(current_thread_id),
         "cwd": cwd and to_sql(cwd.rstrip("/")),
+        "session": session and to_sql(session),
     }
 
 

@@ -50,11 +50,12 @@ class Extraction:
         upgrade: bool = False,
         retry: bool = False,
         cwd: str | None = None,
+        session: str | None = None,
     ) -> list[Stage1Claim]:
         """Claim the newest threads that need extraction, at most `max_claims`, which is also the cap of fresh leases
         of all workers together. With `backfill` a thread may be of any age, with `upgrade` one that was reopened;
         `retry` alone takes only those that `Jobs.retry_failed` reopened, of any age; with `cwd` it ran there or
-        below."""
+        below; `session` takes this one alone."""
         claimed: list[Stage1Claim] = []
         seen: set[str] = set()
         while len(claimed) < max_claims:
@@ -68,6 +69,7 @@ class Extraction:
                     upgrade=upgrade,
                     retry=retry,
                     cwd=cwd,
+                    session=session,
                     limit=max_claims - len(claimed),
                     seen=seen,
                     now_ms=self._clock.now_ms(),
@@ -98,6 +100,7 @@ class Extraction:
         backfill: bool = False,
         upgrade: bool = False,
         cwd: str | None = None,
+        session: str | None = None,
     ) -> ThreadsLeft:
         """Why threads are left that `claim`, asked the same, does not claim; what a retry passes over is no reason."""
         with self._database.read() as db:
@@ -108,6 +111,7 @@ class Extraction:
                 backfill=backfill,
                 upgrade=upgrade,
                 cwd=cwd,
+                session=session,
                 now_ms=self._clock.now_ms(),
             )
 
@@ -229,3 +233,19 @@ class Extraction:
         output stays until then. Returns how many."""
         with self._database.write() as db:
             return execute(db, "reopen_jobs", engine=engine, retries=StageOne().retries).rowcount
+
+    def reopen(self, *, engine: str, prompt: str | None, session: str | None) -> int:
+        """Make threads claimable again, with all their retries: `session`; without one those that gave nothing, and
+        those whose memory was not made by this engine with these words. What there is stays until the next success.
+        Returns how many."""
+        retries = StageOne().retries
+        with self._database.write() as db:
+            return execute(
+                db,
+                "reopen_for_again",
+                engine=engine,
+                prompt=prompt,
+                release=VERSION,
+                session=session and to_sql(session),
+                retries=retries,
+            ).rowcount

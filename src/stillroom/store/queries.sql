@@ -385,6 +385,7 @@ WHERE thread_id = :thread_id;
 SELECT updated_at_ms, thread_id
 FROM threads
 WHERE is_eligible = 1 AND updated_at_ms BETWEEN :oldest_ms AND :newest_ms AND thread_id IS NOT :current_thread_id
+    AND (:session IS NULL OR thread_id = :session)
     AND (:cwd IS NULL OR cwd = :cwd OR substr(cwd, 1, length(:cwd) + 1) = :cwd || '/')
 ORDER BY updated_at_ms DESC, thread_id DESC
 LIMIT 1 OFFSET :scan_limit - 1;
@@ -401,7 +402,7 @@ FROM threads AS thread
 LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
 LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
 WHERE thread.is_eligible = 1 AND thread.updated_at_ms BETWEEN :oldest_ms AND :newest_ms
-    AND thread.thread_id IS NOT :current_thread_id
+    AND thread.thread_id IS NOT :current_thread_id AND (:session IS NULL OR thread.thread_id = :session)
     AND (:cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/')
     AND (thread.updated_at_ms, thread.thread_id) >= (:oldest_ms, :edge_thread_id)
     AND (job.reopened = 1 OR thread.updated_at_ms >= :oldest_new_ms)
@@ -436,7 +437,8 @@ SELECT
 FROM threads AS thread
 LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
 LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
-WHERE :cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/'
+WHERE (:session IS NULL OR thread.thread_id = :session)
+    AND (:cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/')
 GROUP BY reason;
 
 -- list_facts --
@@ -935,6 +937,23 @@ UPDATE jobs SET
     retry_remaining = max(retry_remaining, :retries)
 WHERE kind = 'memory_stage1' AND engine = :engine AND status <> 'running'
     AND job_key NOT IN (SELECT thread_id FROM stage1_outputs WHERE held = 'out');
+
+-- reopen_for_again --
+-- Make threads that were extracted claimable once more, with all their retries: this one; without one all that gave
+-- nothing, or whose memory another engine made, or other words (of the offline engine: another release).
+UPDATE jobs SET
+    reopened = 1,
+    retry_at = NULL,
+    retry_remaining = max(retry_remaining, :retries)
+WHERE kind = 'memory_stage1' AND status <> 'running'
+    AND job_key NOT IN (SELECT thread_id FROM stage1_outputs WHERE held = 'out')
+    AND CASE
+        WHEN :session IS NOT NULL THEN job_key = :session
+        ELSE status = 'done' AND last_error IS NULL AND job_key NOT IN (
+            SELECT thread_id FROM stage1_outputs
+            WHERE engine = :engine AND prompt IS :prompt AND (prompt IS NOT NULL OR release IS :release)
+        )
+    END;
 
 -- retry_failed_jobs --
 -- What failed may be tried again at once, with all its retries: of one phase. So may what a killed process held. A

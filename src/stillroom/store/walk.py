@@ -154,7 +154,17 @@ def _judged(rows: list[Row], known: Known, question: Question) -> Iterator[Met]:
         if (work := known.work(row)) and row[ID] != question.current_thread_id:
             updated = row[UPDATED]
             cwd = None if question.cwd is None else row[_CWD]
-            alike = (work, row[_KIND:], cwd, updated <= newest, updated >= oldest, scanned < scan, claimed < claim)
+            asked = question.session is None or question.session == from_sql(row[ID])
+            alike = (
+                asked,
+                work,
+                row[_KIND:],
+                cwd,
+                updated <= newest,
+                updated >= oldest,
+                scanned < scan,
+                claimed < claim,
+            )
             found = judged.get(alike)
         if found is None:
             found = known.judge(row, scanned, claimed, question)

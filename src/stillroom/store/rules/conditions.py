@@ -73,6 +73,8 @@ def _memory_worker(facts: Facts, question: Question) -> Verdict:
 
 
 def _cwd(facts: Facts, question: Question) -> Verdict:
+    if question.session not in (None, facts.thread_id):
+        return "refuses"
     if question.cwd is None:
         return "passes"
     asked = question.cwd.rstrip("/")

@@ -43,6 +43,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     now_ms: int
     current_thread_id: str | None = None
     cwd: str | None = None
+    #: Only this one.
+    session: str | None = None
     backfill: bool = False
     #: Whoever was reopened is taken, however old, as in a backfill.
     upgrade: bool = False
@@ -195,7 +197,7 @@ def remember_project(facts: Facts) -> Change:
 
 
 def extract_again(facts: Facts) -> Change:
-    """What the rules did may be done again by a model; of what a model did only the session can say more."""
+    """What the rules did may be done again by a model; what a model did, when a person asks for it."""
     if facts.job is None or facts.job.engine == OFFLINE:
         return Change(command="stillroom run --upgrade")
-    return Change(otherwise="more that is said in it")
+    return Change(command=f"stillroom run --again --session {shlex.quote(facts.thread_id)}")
