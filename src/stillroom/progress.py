@@ -11,7 +11,7 @@ import msgspec
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """`done` of `total` in one stage; `total` None while it isn't known."""
 
-    stage: Literal["scan", "count", "usage", "price", "extract", "consolidate", "ingest", "export"]
+    stage: Literal["scan", "count", "usage", "price", "extract", "consolidate", "ingest", "export", "evaluate"]
     done: int
     total: int | None = None
     note: str = ""

@@ -36,6 +36,7 @@ COMMANDS: dict[str, str | Group] = {
     "doctor": "stillroom.integrations.doctor_command:doctor_command",
     "why": "stillroom.cli.why:why_command",
     "coverage": "stillroom.cli.coverage:coverage_command",
+    "eval": "stillroom.cli.evaluate:eval_command",
     "recall": "stillroom.cli.recall:recall_command",
     "search": "stillroom.cli.search:search_command",
     "list": "stillroom.cli.folder:list_command",

@@ -17,6 +17,7 @@ _TITLES = {
     "consolidate": "Consolidating",
     "ingest": "Taking in",
     "export": "Writing out",
+    "evaluate": "Evaluating",
 }
 
 

@@ -184,6 +184,18 @@ def _cause_is_right(labels: Labels, said: Cause) -> bool:
     return False
 
 
+def judge_given(labels: Labels, text: str) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
+    """Of what a session is given when it starts: the facts in it, and the forbidden things."""
+    lines = bullets_of(text)
+    facts = tuple(fact for fact in labels.facts if _in_window(fact, lines))
+    return facts, tuple(never for never in labels.never if any(never.is_kept_in(line) for line in lines))
+
+
+def bullets_of(text: str) -> list[str]:
+    """Every bullet of a text, whatever it stands under."""
+    return [_BULLET.sub("", line).strip() for line in text.splitlines() if _BULLET.match(line)]
+
+
 def counted_bullets(text: str) -> list[str]:
     """The bullets under preferences, knowledge and failures, each in one line."""
     return _bullets(text, _COUNTED)

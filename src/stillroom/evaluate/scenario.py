@@ -34,6 +34,10 @@ _REPEAT = re.compile(r"^@repeat (\d+)\n(.*?)^@end\n", re.MULTILINE | re.DOTALL)
 _LINES = re.compile(r"^%(\d+) (.*)\n", re.MULTILINE)
 
 
+#: A mark of the notation, the rest of its line, and the lines below.
+Block = tuple[str, str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """One made-up session and what is known of it."""
@@ -48,6 +52,12 @@ class Scenario:
     branch: str
     origin: str | None
     table: dict[str, Any]
+    said: tuple[Block, ...] = ()  #: instead of a script: what was said, as it was
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The items of the session, in order."""
+        return self.said or tuple(_blocks(self.script))
 
     @property
     def thread_id(self) -> str:
@@ -96,7 +106,7 @@ def rollout_lines(scenario: Scenario) -> list[dict[str, Any]]:
         "response_item", _message("developer", "<permissions instructions>Approval policy is on-request.</permissions>")
     )
     add("response_item", _message("user", _environment(scenario)))
-    for number, (mark, rest, body) in enumerate(_blocks(scenario.script)):
+    for number, (mark, rest, body) in enumerate(scenario.blocks):
         for kind, payload in _items(scenario, number, mark, rest, body):
             add(kind, payload)
     return lines
@@ -115,9 +125,9 @@ def write_rollout(scenario: Scenario, home: Path) -> Path:
 
 def thread_of(scenario: Scenario, path: Path) -> Thread:
     """What a reader of the rollout's head would register."""
-    first = next((rest + "\n" + body for mark, rest, body in _blocks(scenario.script) if mark == "u"), "")
+    first = next((rest + "\n" + body for mark, rest, body in scenario.blocks if mark == "u"), "")
     started_ms = int(scenario.started.timestamp() * 1000)
-    items = sum(1 for _ in _blocks(scenario.script)) * 2 + 3
+    items = len(scenario.blocks) * 2 + 3
     return Thread(
         thread_id=scenario.thread_id,
         agent="codex",
@@ -133,7 +143,7 @@ def thread_of(scenario: Scenario, path: Path) -> Thread:
     )
 
 
-def _blocks(script: str) -> Iterator[tuple[str, str, str]]:
+def _blocks(script: str) -> Iterator[Block]:
     script = _REPEAT.sub(lambda m: "".join(m[2].replace("{i}", str(i + 1)) for i in range(int(m[1]))), script + "\n")
     script = _LINES.sub(lambda m: "".join(m[2].replace("{i}", str(i + 1)) + "\n" for i in range(int(m[1]))), script)
     mark, rest, body = "", "", list[str]()
