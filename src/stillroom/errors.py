@@ -192,5 +192,9 @@ class ModelRefused(ModelError):
     """The provider refused the request."""
 
 
+class AccessRefused(ModelRefused):
+    """The provider does not take the key, or does not let it use this model: no other request would fare better."""
+
+
 class InvalidReply(ModelError):
     """The model's answer is not what the schema asks for."""

@@ -165,7 +165,42 @@ def test_a_bad_answer_fails_the_thread_with_its_reason(home: Home, reply: Reply,
     assert job is not None
     assert (job.status, job.retry_remaining, job.last_error) == ("error", 2, outcome.reason)
     assert job.retry_at == NOW_MS // 1000 + 3600
-    assert home.store.outputs.latest() == []
+    assert (outcome.fallback, report.fallbacks) == (True, 1)
+    assert [output.engine for output in home.store.outputs.latest()] == ["offline"]
+
+
+def test_what_the_offline_engine_did_meanwhile_is_replaced_by_the_next_answer(home: Home):
+    home.add(0, size_bytes=2000)
+    with LoopbackModel([Status(status=400), Status(status=400), Say(SAMPLE_MEMORY)]) as server:
+        for engine in ("offline", "offline", "loopback:model"):
+            home.run(server)
+            assert [output.engine for output in home.store.outputs.latest()] == [engine]
+            home.clock.advance(seconds=2 * 3600)
+        assert home.run(server).claimed == 0
+
+
+def test_what_a_model_made_stays_when_a_later_answer_fails(home: Home):
+    home.add(0, size_bytes=2000)
+    with LoopbackModel([Say(SAMPLE_MEMORY), Say("prose")]) as server:
+        home.run(server)
+        assert home.store.extraction.reopen(engine="another", prompt=None, session=None) == 1
+        report = home.run(server, upgrade=True)
+    (outcome,) = report.outcomes
+    assert isinstance(outcome, Failed) and not outcome.fallback
+    assert [output.engine for output in home.store.outputs.latest()] == ["loopback:model"]
+
+
+def test_a_wrong_key_spends_no_try_and_no_further_request(home: Home):
+    for number in range(20):
+        home.add(number, size_bytes=2000)
+    home.change(extract_concurrency=1, max_rollout_age_days=0)
+    with LoopbackModel(Status(status=401, message="Incorrect API key", code="invalid_api_key")) as server:
+        report = home.run(server, backfill=True)
+    assert (len(server.requests), report.failed, report.fallbacks) == (1, 20, 20)
+    assert "is the key right" in report.outcomes[0].reason
+    with LoopbackModel() as server:
+        assert home.run(server, backfill=True).with_output == 20
+    assert {output.engine for output in home.store.outputs.latest()} == {"loopback:model"}
 
 
 def test_one_bad_session_does_not_stop_the_others(home: Home):

@@ -13,6 +13,7 @@ import pytest
 
 from stillroom.config import Settings, StageOne
 from stillroom.errors import (
+    AccessRefused,
     ContextTooLong,
     InvalidReply,
     ModelError,
@@ -201,7 +202,7 @@ def test_after_the_last_attempt_the_error_says_what_it_was(opening, status, erro
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_a_refused_request_is_not_tried_again(opening, status):
     with opening(Status(status=status, message="no")) as setup:
-        assert type(setup.fail()) is ModelRefused
+        assert type(setup.fail()) is (AccessRefused if status in (401, 403) else ModelRefused)
     assert setup.outcomes == ["refused"]
 
 

@@ -160,6 +160,9 @@ def _phase1(report: Phase1Report) -> Iterator[tuple[str | None, str]]:
     failures = Counter(outcome.reason for outcome in report.outcomes if isinstance(outcome, ThreadFailed))
     for reason, count in failures.most_common(_FAILURES_TOLD):
         yield "red", f"              {count:,} failed: {reason}"
+    if report.fallbacks:
+        meanwhile = "have the offline engine's memory until the model answers"
+        yield "yellow", f"              {report.fallbacks:,} of them {meanwhile}"
 
 
 def _tokens(usage: Usage | None) -> Iterator[tuple[str | None, str]]:

@@ -56,6 +56,10 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag
 
     thread_id: str
     reason: str  #: redacted
+    #: The offline engine's result is used until a model answers.
+    fallback: bool = False
+    #: The provider refused the key or the model: no try was spent, and no other thread is asked about in this pass.
+    refused: bool = False
 
 
 class LostLease(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", tag="lost_lease"):
@@ -96,6 +100,8 @@ class Phase1Report(msgspec.Struct, frozen=True, kw_only=True):
     with_output: int = 0
     no_output: int = 0
     failed: int = 0
+    #: Of these, how many have the offline engine's result until a model answers.
+    fallbacks: int = 0
     lost_lease: int = 0
     skipped: int = 0
     #: Left to a later pass, because this one, or today's, may spend nothing more, or because passes were paused.
@@ -120,6 +126,7 @@ def make_report(outcomes: Sequence[ThreadOutcome], *, engine: str, duration_ms: 
         with_output=_count(outcomes, WithOutput),
         no_output=_count(outcomes, NoOutput),
         failed=_count(outcomes, Failed),
+        fallbacks=sum(isinstance(outcome, Failed) and outcome.fallback for outcome in outcomes),
         lost_lease=_count(outcomes, LostLease),
         skipped=_count(outcomes, Skipped),
         capped=_count(outcomes, Capped),

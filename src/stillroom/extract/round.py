@@ -11,8 +11,8 @@ from functools import partial
 from stillroom.config import Settings
 from stillroom.extract.engine import Engine
 from stillroom.extract.leases import Leases
-from stillroom.extract.outcome import Capped, LostLease, ThreadOutcome
-from stillroom.extract.thread_job import ExtractThread, extract_thread, fail, hand_back
+from stillroom.extract.outcome import Capped, Failed, LostLease, ThreadOutcome
+from stillroom.extract.thread_job import ExtractThread, extract_thread, fail, hand_back, refuse
 from stillroom.extract.workers import Seat, WorkerGone
 from stillroom.models import Allowance
 from stillroom.pausing import paused_since, told_pause
@@ -46,6 +46,8 @@ class Round:
         self._loop = asyncio.get_running_loop()
         #: Why no more of them is begun.
         self._capped: str | None = None
+        #: Why none of them is asked about any more.
+        self._refused: str | None = None
 
     async def run(self, engine: Engine, *, seats: Sequence[Seat] = (), allowance: Allowance | None = None) -> None:
         """Extract all of them; `extract_concurrency` at a time, of these as many elsewhere as there are `seats`.
@@ -79,6 +81,10 @@ class Round:
             if (reason := self._capped or self._paused()) is not None:  # not even read: a long session takes seconds
                 self._end(claim, hand_back(claim, reason, store=self._store))
                 continue
+            if (reason := self._refused) is not None:
+                stop = self._leases.stop_of(claim)
+                self._end(claim, refuse(claim, stop, reason, settings=self._settings, store=self._store))
+                continue
             try:
                 outcome = extract(claim, self._leases.stop_of(claim))
             except WorkerGone:
@@ -104,6 +110,8 @@ class Round:
     def _end(self, claim: Stage1Claim, outcome: ThreadOutcome) -> None:
         if isinstance(outcome, Capped) and self._capped is None:
             self._capped = outcome.reason
+        if isinstance(outcome, Failed) and outcome.refused and self._refused is None:
+            self._refused = outcome.reason
         if not isinstance(outcome, LostLease):  # whether stopped or lost: what is still ours is handed back at the end
             self._leases.done(claim)
         self._untold.append(outcome)

@@ -12,7 +12,7 @@ from stillroom.config import Settings
 from stillroom.extract.claiming import claim_rounds
 from stillroom.extract.engine import Engine, open_engine
 from stillroom.extract.leases import Leases
-from stillroom.extract.outcome import Capped, Phase1Report, ThreadOutcome, make_report
+from stillroom.extract.outcome import Capped, Failed, Phase1Report, ThreadOutcome, make_report
 from stillroom.extract.round import Round
 from stillroom.extract.workers import Worker, begin_for, seats_of
 from stillroom.models import Allowance
@@ -82,7 +82,9 @@ async def run_phase1(
                 # 3. Extract some at a time, under a heartbeat; one that fails fails alone.
                 jobs = Round(settings, store, claims, leases, on_outcome=hear)
                 await jobs.run(engine, seats=seats_of(workers), allowance=allowance)
-            if any(isinstance(outcome, Capped) for outcome in outcomes):
+            if any(
+                isinstance(outcome, Capped) or (isinstance(outcome, Failed) and outcome.refused) for outcome in outcomes
+            ):
                 break
     finally:
         # 4. Let go of the model; what it said of its limits is kept for the next pass.

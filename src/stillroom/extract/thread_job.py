@@ -8,9 +8,9 @@ from errno import EBUSY
 
 import msgspec
 
-from stillroom.config import Settings
-from stillroom.errors import ModelError, RolloutError, SpendingCapped, StillroomError
-from stillroom.extract.engine import Engine, Extracted, Opened, redactor
+from stillroom.config import OFFLINE, Settings
+from stillroom.errors import AccessRefused, ModelError, RolloutError, SpendingCapped, StillroomError
+from stillroom.extract.engine import Engine, Extracted, Opened, RulesEngine, redactor
 from stillroom.extract.once import rest_of, told_before
 from stillroom.extract.outcome import Busy, Capped, Failed, LostLease, NoOutput, Skipped, ThreadOutcome, WithOutput
 from stillroom.extract.reading import thread_read
@@ -40,8 +40,11 @@ def extract_thread(
         if isinstance(error.__cause__, OSError) and error.__cause__.errno == EBUSY:
             _release(claim, store=store)
             return Busy(thread_id=claim.thread_id, reason=redactor(settings)(reason))
+    except AccessRefused as error:
+        return refuse(claim, stop, redactor(settings)(told(error)), settings=settings, store=store)
     except ModelError as error:
-        reason = str(error)
+        failed = fail(claim, redactor(settings)(str(error)), settings=settings, store=store)
+        return _with_fallback(failed, claim, stop, settings=settings, store=store)
     except StillroomError as error:
         reason = f"{type(error).__name__}: {error}"
     except Exception as error:  # noqa: BLE001  # a fault of ours on one session must not take the others with it
@@ -54,6 +57,39 @@ def hand_back(claim: Stage1Claim, reason: str, *, store: Store) -> Capped:
     """Leave the thread to a later pass, because nothing more may be spent in this one."""
     _release(claim, store=store)
     return Capped(thread_id=claim.thread_id, reason=reason)
+
+
+def refuse(claim: Stage1Claim, stop: Stop, reason: str, *, settings: Settings, store: Store) -> ThreadOutcome:
+    """Leave the thread, with all its tries, until the provider takes the key; the offline engine's result serves
+    meanwhile."""
+    _release(claim, store=store)
+    failed = Failed(thread_id=claim.thread_id, reason=reason, refused=True)
+    return _with_fallback(failed, claim, stop, settings=settings, store=store)
+
+
+def _with_fallback(
+    failed: Failed | LostLease, claim: Stage1Claim, stop: Stop, *, settings: Settings, store: Store
+) -> Failed | LostLease:
+    """Have the offline engine do what the model did not, unless there is what a model made before."""
+    if isinstance(failed, LostLease):
+        return failed
+    try:
+        there = store.outputs.get(claim.thread_id)
+        if there is not None and (there.engine != OFFLINE or there.source_updated_at >= claim.source_updated_at):
+            return msgspec.structs.replace(failed, fallback=there.engine == OFFLINE)
+        engine = RulesEngine(settings, redact=redactor(settings), forgotten=store.forgetting.exchange_check())
+        session = _open(claim.thread_id, settings, store, engine, stop)
+        draft = session.extract().draft if isinstance(session, Opened) else None
+        used = draft is not None and store.extraction.save_fallback(claim, draft)
+    except (StillroomError, Stopped) as error:
+        _log.warning("the offline engine could not do thread %s either: %s", claim.thread_id, error)
+        return failed
+    return msgspec.structs.replace(failed, fallback=used)
+
+
+def told(error: StillroomError) -> str:
+    """Its words, and what to do about it."""
+    return f"{error} (hint: {error.hint})" if error.hint else str(error)
 
 
 def fail(claim: Stage1Claim, reason: str, *, settings: Settings, store: Store) -> Failed | LostLease:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from stillroom.errors import ContextTooLong, ModelRefused, ModelUnavailable, RateLimited
+from stillroom.errors import AccessRefused, ContextTooLong, ModelRefused, ModelUnavailable, RateLimited
 from stillroom.models.attempts import Failed
 from stillroom.spending import Usage
 
@@ -79,8 +79,9 @@ def from_status(status: int, body: bytes, *, headers: Mapping[str, str], now: in
             return Failed(error=ContextTooLong(message))
         retry_after = retry_after_seconds(headers, now=now)
         return Failed(error=ModelUnavailable(message), retryable=True, retry_after=retry_after)
-    hint = "is the key right, and may it use this model?" if status in (401, 403) else None
-    return Failed(error=ModelRefused(message, hint=hint))
+    if status in (401, 403):
+        return Failed(error=AccessRefused(message, hint="is the key right, and may it use this model?"))
+    return Failed(error=ModelRefused(message))
 
 
 def from_failed_response(error: Mapping[str, Any], *, usage: Usage) -> Failed:

@@ -25,6 +25,7 @@ from pydantic_ai.tools import ToolDefinition
 from stillroom.clock import Clock
 from stillroom.config import Settings, StageOne
 from stillroom.errors import (
+    AccessRefused,
     ConfigError,
     ContextTooLong,
     InvalidReply,
@@ -408,6 +409,8 @@ def failure_of(error: exceptions.AgentRunError, *, now: int) -> Failed:
             if status == 413 or (status in (400, 422) and ProviderError(message=message).means_too_long):
                 return Failed(error=ContextTooLong(message))
             retry_after = error.retry_after or retry_after_seconds(error.headers or {}, now=now)
+            if status in (401, 403):
+                return Failed(error=AccessRefused(message))
             if status in (408, 409, 425) or status >= 500:
                 return Failed(error=ModelUnavailable(message), retryable=True, retry_after=retry_after)
             return Failed(error=ModelRefused(message))

@@ -5,6 +5,7 @@ Each method of `Extraction` is one transaction, but for `claim`.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 
 from stillroom.clock import Clock
@@ -174,23 +175,29 @@ class Extraction:
                 changed = execute(db, "delete_output", thread_id=key).rowcount > 0
             else:
                 changed = True
-                execute(
-                    db,
-                    "save_output",
-                    thread_id=key,
-                    source_updated_at=claim.source_updated_at,
-                    raw_memory=to_sql(draft.raw_memory),
-                    rollout_summary=to_sql(draft.rollout_summary),
-                    rollout_slug=draft.rollout_slug and to_sql(draft.rollout_slug),
-                    engine=engine,
-                    prompt=prompt,
-                    release=VERSION,
-                    now=now,
-                )
+                _save(db, claim, draft, engine=engine, prompt=prompt, now=now)
             if changed:
                 enqueue(db, claim.source_updated_at)
             if read is not None:
                 reads.save(db, claim.thread_id, read)
+            return True
+
+    def save_fallback(self, claim: Stage1Claim, draft: Stage1Draft) -> bool:
+        """Use what the offline engine made of a thread whose extraction by a model failed, or was handed back, until
+        the next success. False: there is what a model made of it, or somebody else has the thread by now."""
+        now = self._clock.now()
+        with self._database.write() as db:
+            free = execute(
+                db,
+                "save_fallback",
+                thread_id=to_sql(claim.thread_id),
+                engine=OFFLINE,
+                source_updated_at=claim.source_updated_at,
+            )
+            if free.rowcount != 1:
+                return False
+            _save(db, claim, draft, engine=OFFLINE, prompt=None, now=now)
+            enqueue(db, claim.source_updated_at)
             return True
 
     def fail(self, claim: Stage1Claim, *, reason: str, retry_delay_seconds: int) -> bool:
@@ -249,3 +256,21 @@ class Extraction:
                 session=session and to_sql(session),
                 retries=retries,
             ).rowcount
+
+
+def _save(
+    db: sqlite3.Connection, claim: Stage1Claim, draft: Stage1Draft, *, engine: str, prompt: str | None, now: int
+) -> None:
+    execute(
+        db,
+        "save_output",
+        thread_id=to_sql(claim.thread_id),
+        source_updated_at=claim.source_updated_at,
+        raw_memory=to_sql(draft.raw_memory),
+        rollout_summary=to_sql(draft.rollout_summary),
+        rollout_slug=draft.rollout_slug and to_sql(draft.rollout_slug),
+        engine=engine,
+        prompt=prompt,
+        release=VERSION,
+        now=now,
+    )

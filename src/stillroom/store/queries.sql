@@ -955,6 +955,16 @@ WHERE kind = 'memory_stage1' AND status <> 'running'
         )
     END;
 
+-- save_fallback --
+-- The job that failed, or was handed back, has the offline engine's result until the next success; nothing that a model
+-- made is replaced by it.
+UPDATE jobs SET reopened = 1
+WHERE kind = 'memory_stage1' AND job_key = :thread_id AND status IN ('error', 'pending')
+    AND NOT EXISTS (
+        SELECT 1 FROM stage1_outputs
+        WHERE thread_id = :thread_id AND (engine <> :engine OR source_updated_at > :source_updated_at)
+    );
+
 -- retry_failed_jobs --
 -- What failed may be tried again at once, with all its retries: of one phase. So may what a killed process held. A
 -- thread is reopened, so that a retry knows it however old it is.
