@@ -123,6 +123,14 @@ def failed(report: PipelineReport) -> Failed:
     return report.consolidate
 
 
+def fell_back(report: PipelineReport) -> tuple[str, str]:
+    """At which step the model's consolidation failed, and why; the offline engine took its place."""
+    done = consolidated(report)
+    assert done.engine == "offline" and done.fallback_reason and report.failed
+    status, _, reason = done.fallback_reason.partition(": ")
+    return status, reason
+
+
 def told(done: subprocess.CompletedProcess[str]) -> str:
     """What a person was told; never a traceback."""
     assert "Traceback" not in done.stderr, done.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from stillroom.clock import FixedClock
 from stillroom.config import OFFLINE, Memories, Settings, Source
-from stillroom.consolidate.outcome import Failed
+from stillroom.consolidate.outcome import Consolidated
 from stillroom.extract.outcome import Capped, WithOutput
 from stillroom.pausing import pause
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
@@ -48,14 +48,14 @@ async def test_an_agent_that_loops_for_ever_is_stopped_by_the_cap(tmp_path: Path
         settings.root.mkdir(parents=True)
         (settings.root / "MEMORY.md").write_text("# Mine\n", encoding="utf-8")
         report = await run(settings, clock)
-    assert isinstance(report.consolidate, Failed)
-    assert report.consolidate.status == "failed_agent"
-    assert "`memories.max_weighted_tokens_per_run` is 20,000" in report.consolidate.reason
+    assert isinstance(report.consolidate, Consolidated)
+    assert report.consolidate.fallback_reason is not None
+    assert "failed_agent" in report.consolidate.fallback_reason
+    assert "`memories.max_weighted_tokens_per_run` is 20,000" in report.consolidate.fallback_reason
     assert report.spending is not None
     assert report.spending.reached == "run"
     assert 20_000 <= report.spending.run_tokens < 40_000
-    assert (settings.root / "MEMORY.md").read_text(encoding="utf-8") == "# Mine\n"
-    assert not (settings.root / "memory_summary.md").exists()
+    assert "# Mine\n" in (settings.root / "MEMORY.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.anyio

@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 import msgspec
 import pytest
-from faulty_house import FaultyHouse, consolidated, failed, files
+from faulty_house import FaultyHouse, consolidated, fell_back, files
 
 from stillroom.config import Memories, Provider, StageOne, StageTwo
 from stillroom.consolidate.outcome import Failed, Skipped
@@ -43,17 +43,14 @@ BAD_IN_BOTH: dict[str, tuple[Reply, str]] = {
 }
 BAD_MEMORIES: dict[str, tuple[Reply, str]] = {
     "prose": (Say("I looked at the session and found nothing unusual."), "JSON"),
-    "fences": (Say('```json\n{"raw_memory": "a", "rollout_summary": "b", "rollout_slug": "c"}\n```'), "JSON"),
     "nothing": (Say(""), "no text"),
-    "extra field": (Say({**WRITTEN, "thoughts": "hm"}), "thoughts|unknown field"),
     "missing field": (Say({"raw_memory": "a"}), "rollout_summary|missing"),
     "wrong type": (Say({**WRITTEN, "raw_memory": ["a", "b"]}), "raw_memory|str"),
-    "list": (Say([WRITTEN]), "object|array"),
     "cut short": (StopShort(), "length|cut|limit|token"),
     "too long": (Say({**WRITTEN, "raw_memory": "x" * 200_000}), "200,"),
     "half a surrogate": (
         Say('{"raw_memory": "\\ud800", "rollout_summary": "b", "rollout_slug": "c"}'),
-        "surrogate|JSON",
+        "nothing of the form",
     ),
     "a tool": (CallTool("shell", {"command": "id"}), "no text|tool|function|empty|JSON"),
 }
@@ -112,6 +109,7 @@ def check_phase_1(house: FaultyHouse, report: PipelineReport, pattern: str) -> s
 
 def test_each_bad_answer_in_phase_1_fails_its_own_thread_with_the_reason(house: FaultyHouse) -> None:
     replies = BAD_IN_BOTH | BAD_MEMORIES
+    del replies["401"]  # ends the pass: no other thread is asked about
     with_words_of_a_person(house)
     names: dict[str, str] = {}
     for number, name in enumerate(replies):
@@ -137,7 +135,8 @@ def test_each_bad_answer_in_phase_1_fails_its_own_thread_with_the_reason(house: 
             assert job is not None
             assert (job.status, job.last_error) == ("error", reason)
             assert len(store.ledger.calls(thread_id=thread_id)) == 1, name
-    assert consolidated(report).inputs == 1
+    assert report.extract.fallbacks > 0
+    assert consolidated(report).inputs == 1  # the others are too old to be told
     assert MINE in house.handbook.read_text(encoding="utf-8")
 
 
@@ -150,19 +149,18 @@ def scripted(reply: Reply) -> LoopbackModel:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BAD_IN_BOTH)
-def test_a_bad_answer_in_phase_2_leaves_the_folder_as_it_was(house: FaultyHouse, name: str) -> None:
+def test_a_bad_answer_in_phase_2_leaves_the_folder_to_the_offline_engine(house: FaultyHouse, name: str) -> None:
     reply, pattern = BAD_IN_BOTH[name]
     with_words_of_a_person(house)
     with scripted(reply) as server:
         use(house, server.provider(), offline_consolidation=False, max_requests=5)
         report = house.run()
         assert server.count < 10
-    outcome = failed(report)
-    assert outcome.status in ("failed_agent", "failed_invalid_artifacts")
-    assert matches(outcome.reason, pattern) or name == "refusal"
-    assert len(outcome.reason) < 1500
-    assert house.handbook.read_text(encoding="utf-8") == MINE
-    assert not (house.root / "memory_summary.md").exists()
+    status, reason = fell_back(report)
+    assert status in ("failed_agent", "failed_invalid_artifacts")
+    assert matches(reason, pattern) or name == "refusal"
+    assert len(reason) < 1500
+    assert MINE in house.handbook.read_text(encoding="utf-8")
     with Store.open(house.settings.database, clock=house.clock) as store:
         assert [call.phase for call in store.ledger.calls()].count("consolidate") >= 1
 
@@ -186,9 +184,9 @@ def test_an_agent_that_gets_nowhere_is_stopped(house: FaultyHouse, reply: Reply)
     with_words_of_a_person(house)
     with scripted(reply) as server:
         use(house, server.provider(), offline_consolidation=False, max_requests=20)
-        failed(house.run())
+        fell_back(house.run())
         assert server.count <= 22
-    assert house.handbook.read_text(encoding="utf-8") == MINE
+    assert MINE in house.handbook.read_text(encoding="utf-8")
     assert not (house.base / "x").exists()
 
 
@@ -205,9 +203,9 @@ def test_a_reply_without_end_is_cut_off(house: FaultyHouse, phase: int, size: st
     if phase == 1:
         check_phase_1(house, report, "longer than 4,194,304 bytes")
     else:
-        outcome = failed(report)
-        assert outcome.status == "failed_agent"
-        assert "longer than" in outcome.reason
+        status, reason = fell_back(report)
+        assert status == "failed_agent"
+        assert "longer than" in reason
     assert house.handbook.read_text(encoding="utf-8").count(MINE) == 1
 
 
@@ -237,5 +235,5 @@ def test_a_server_that_is_not_there_is_told_with_its_address(house: FaultyHouse,
     if phase == 1:
         check_phase_1(house, report, says)
     else:
-        assert matches(failed(report).reason, says), failed(report).reason
+        assert matches(fell_back(report)[1], says), report.consolidate
     assert house.handbook.read_text(encoding="utf-8").count(MINE) == 1

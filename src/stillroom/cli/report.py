@@ -215,9 +215,11 @@ def _phase2(report: Phase2Report, settings: Settings) -> Iterator[tuple[str | No
             yield "yellow", f"consolidated  not now: the last try failed, again after {_time(until)}"
         case NoChanges():
             yield None, f"consolidated  nothing: {_memories(report)}, no change"
+            yield from _fallback(report)
         case Consolidated():
             jail = f", jail: {report.jail}" if report.jail else ""
             yield "green", f"consolidated  {_memories(report)} ({report.engine}{jail}) into {settings.root}"
+            yield from _fallback(report)
             yield from _tokens(report.usage)
             if report.withheld:
                 kept_out = "line that only a tool or the web says: it waits" if report.withheld == 1 else ""
@@ -257,6 +259,12 @@ def _left_names(leaving: Sequence[Leaving]) -> Iterator[tuple[str | None, str]]:
         yield None, f"              {each.told}"
     if len(leaving) > _FAILURES_TOLD:
         yield None, f"              and {len(leaving) - _FAILURES_TOLD:,} more (`--json` names them)"
+
+
+def _fallback(report: NoChanges | Consolidated) -> Iterator[tuple[str | None, str]]:
+    if report.fallback_reason:
+        yield "red", f"              the model failed: {report.fallback_reason}"
+        yield "yellow", "              the folder is the offline engine's until it is asked again (--retry: now)"
 
 
 def _memories(report: NoChanges | Consolidated | HeldForReview) -> str:

@@ -165,6 +165,8 @@ def _pass(line: PassLine) -> str:
     if line.skipped:
         return f"skipped: {line.skipped.replace('_', ' ')}" + (f" ({line.reason})" if line.reason else "")
     failed = f", {line.failed:,} failed" if line.failed else ""
+    if line.fallbacks:
+        failed += f" ({line.fallbacks:,} by the offline engine meanwhile)"
     told = f"{line.with_output:,} extracted, {line.no_output:,} without output{failed}"
     ended = f"; consolidation: {line.consolidation.replace('_', ' ')}" if line.consolidation else ""
     if line.consolidation == "skipped" and line.consolidation_status:

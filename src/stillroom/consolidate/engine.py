@@ -43,6 +43,8 @@ class Consolidator(Protocol):
     jail: str | None
     #: What `run` spent, known when it ends; None: no model was called.
     usage: Usage | None
+    #: What a person should know of how the model was asked, known when `run` ends.
+    notes: tuple[str, ...]
 
     async def run(self, folder: Path, inputs: Sequence[Stage1Output], *, check: Check) -> None:
         """`check` says what is still wrong with the folder, for who can mend it.
@@ -70,6 +72,7 @@ class RulesConsolidator:
     prompt: str | None = None
     jail: str | None = None
     usage: Usage | None = None
+    notes: tuple[str, ...] = ()
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._limits = settings.stage_two
@@ -91,6 +94,7 @@ class AgentConsolidator:
         self.prompt: str | None = None
         self.jail: str | None = jail.level
         self.usage: Usage | None = None
+        self.notes: tuple[str, ...] = ()
         self._settings, self._store, self._clock, self._jail = settings, store, clock, jail
         self._allowance = allowance
 
@@ -130,6 +134,7 @@ class AgentConsolidator:
                     check=check,
                 )
         finally:
+            self.notes = model.notes
             if (snapshot := limits.snapshot_json()) is not None:  # for the guard of the next pass
                 provider = self.engine.partition(":")[0]
                 await asyncio.to_thread(self._store.ledger.save_rate_limits, provider, snapshot, self._clock.now())

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 import msgspec
 
 from stillroom.clock import Clock
-from stillroom.config import RedactionStyle, Settings
+from stillroom.config import OFFLINE, RedactionStyle, Settings
 from stillroom.consolidate.engine import (
     Consolidator,
     ConsolidatorNotStarted,
+    RulesConsolidator,
     open_consolidator,
 )
 from stillroom.consolidate.judge import Judge
@@ -38,9 +39,14 @@ from stillroom.workspace.recovery import recover
 from stillroom.workspace.staging import Staging, look, open_staging
 from stillroom.workspace.syncing import sync
 from stillroom.workspace.takeover import check_consent
-from stillroom.workspace.trailers import ENGINE, LEFT, PROMPT, RELEASE, with_trailers
+from stillroom.workspace.trailers import ENGINE, FALLBACK, LEFT, PROMPT, RELEASE, trailers_of, with_trailers
 
 _log = logging.getLogger(__name__)
+
+#: Steps that the model decides, or what it needs.
+_OF_THE_MODEL = frozenset({"failed_sandbox_policy", "failed_spawn_agent", "failed_agent", "failed_invalid_artifacts"})
+#: A model that failed is asked again after a day, not at each pause's end: it may fail as dearly again.
+_PAUSES_AFTER_A_FALLBACK = 4
 
 
 class StepFailed(Exception):
@@ -96,6 +102,8 @@ class Job:
         self.doubts_history = False
         self.history = History(settings.history, limits=self.limits)
         self.consolidator: Consolidator | None = None
+        #: Why the offline engine takes the model's place.
+        self.fallback_for: StepFailed | None = None
         #: Lines of the selection's outputs that may not come into the folder.
         self.withheld: list[Quarantined] = []
         #: What code makes of the selection.
@@ -135,7 +143,42 @@ class Job:
                 noted.append(f"`{path}` is too large to be read ({path.stat().st_size:,} bytes): it stays as it is")
         return noted
 
+    def fall_back(self, failure: StepFailed) -> bool:
+        """Have the offline engine do what the model did not, until it does. Not over what a model wrote before: that
+        stays as it is, which says more."""
+        of_a_model = self.settings.memories.consolidation_model != OFFLINE and self.fallback_for is None
+        if not of_a_model or failure.status not in _OF_THE_MODEL or self._is_written_by_a_model():
+            return False
+        try:
+            if not self.beat():
+                return False
+        except StoreError:
+            return False
+        self.fallback_for = failure
+        return True
+
+    def _is_written_by_a_model(self) -> bool:
+        made = self.history.repository.last_with(ENGINE)
+        return made is not None and trailers_of(made[1])[ENGINE] != OFFLINE
+
+    def is_fallback(self) -> bool:
+        """Whether the folder is what the offline engine made because a model failed, and that is to be asked again."""
+        if self.consolidator is None or self.consolidator.engine == OFFLINE:
+            return False
+        made = self.history.repository.last_with(ENGINE)
+        return made is not None and FALLBACK in trailers_of(made[1])
+
+    def _is_time_for_the_model(self) -> bool:
+        made = self.history.repository.last_with(ENGINE)
+        pauses = self.limits.success_cooldown_seconds * _PAUSES_AFTER_A_FALLBACK
+        return made is None or self.clock.now() >= made[0] + pauses
+
     def configure(self) -> Consolidator:
+        if self.fallback_for is not None:
+            spent = self.consolidator.usage if self.consolidator else None
+            self.consolidator = RulesConsolidator(self.settings, self.clock)
+            self.consolidator.usage = spent
+            return self.consolidator
         self.consolidator = open_consolidator(self.settings, self.store, self.clock, allowance=self.allowance)
         return self.consolidator
 
@@ -151,6 +194,8 @@ class Job:
     def is_up_to_date(self) -> bool:
         """Whether the folder is its baseline, holds the selection, and is valid: seen without making a copy."""
         root, days = self.settings.root, self.limits.extension_resource_days
+        if self.is_fallback() and self._is_time_for_the_model():
+            return False
         return (
             has_artifacts(root)
             and not extensions.stale_resources(root, now=self.clock.now(), days=days)
@@ -170,6 +215,11 @@ class Job:
     def sync(self, staging: Staging) -> None:
         sync(staging.path, self._artifacts, present=staging.copied)
         extensions.prune_resources(staging.path, now=self.clock.now(), days=self.limits.extension_resource_days)
+        if self.is_fallback():  # the model begins anew, but for what a person changed
+            baseline = self.history.baseline()
+            for path in (HANDBOOK, SUMMARY):
+                if path in baseline and staging.copied.get(path) == baseline[path]:
+                    (staging.path / path).unlink(missing_ok=True)
 
     def write_diff(self, staging: Staging) -> None:
         staging.write_diff(max_bytes=self.limits.max_diff_bytes)
@@ -251,6 +301,8 @@ class Job:
         made_by = {RELEASE: VERSION}
         if self.consolidator is not None:
             made_by |= {ENGINE: self.consolidator.engine, PROMPT: self.consolidator.prompt or ""}
+        if self.fallback_for is not None:
+            made_by[FALLBACK] = self.settings.memories.consolidation_model
         return made_by
 
     def succeed(self, selection: Selection) -> None:

@@ -44,6 +44,8 @@ class NoChanges(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome", 
     """The folder already says what the inputs say: no agent, success."""
 
     inputs: int
+    #: As in `Consolidated`.
+    fallback_reason: str | None = None
     status: Literal["succeeded_no_workspace_changes"] = "succeeded_no_workspace_changes"
 
 
@@ -66,6 +68,8 @@ class Consolidated(msgspec.Struct, frozen=True, kw_only=True, tag_field="outcome
     withheld: int = 0
     #: What the memory rested on and does not any more: the next consolidation takes it out of the folder.
     leaving: tuple[Leaving, ...] = ()
+    #: Why the offline engine did what a model was to do, which is asked again after a day, or for new memories.
+    fallback_reason: str | None = None
     status: Literal["succeeded"] = "succeeded"
 
 

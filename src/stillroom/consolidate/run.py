@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import assert_never
 
+import msgspec
+
 from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import Settings
@@ -22,6 +24,7 @@ from stillroom.errors import HistoryError, StoreError
 from stillroom.handover import take
 from stillroom.models import Allowance
 from stillroom.progress import Progress, ProgressListener, silent
+from stillroom.rollouts.redact import redact
 from stillroom.store import Store
 from stillroom.store.records import (
     ConsolidationClaim,
@@ -99,13 +102,27 @@ async def run_phase2(
             job.doubts_history = True
             report = await _consolidate(job, adopt=adopt)
     except StepFailed as failure:
-        report = job.fail(failure)
+        report = await _without_model(job, failure)
     except BaseException as error:
         job.interrupt(error)
         raise
     on_progress(Progress(stage="consolidate", done=1, total=1, note=report.status))
     telemetry.record("memory.phase2.e2e_ms", (time.perf_counter() - started) * 1000, unit="ms")
     return _counted(report)
+
+
+async def _without_model(job: Job, failure: StepFailed) -> Phase2Report:
+    """What is done when the model's consolidation failed."""
+    if not await asyncio.to_thread(job.fall_back, failure):
+        return job.fail(failure)
+    try:
+        report = await _consolidate(job, adopt=False)
+    except StepFailed:  # the first failure is the one to tell
+        return job.fail(failure)
+    if isinstance(report, Consolidated | NoChanges):
+        reason = redact(str(failure), style=job.settings.memories.redaction)
+        return msgspec.structs.replace(report, fallback_reason=f"{failure.status}: {reason}")
+    return report
 
 
 async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldForReview | Consolidated:
@@ -162,6 +179,7 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
             published = await asyncio.to_thread(job.publish, staging, selection)
     untold = await asyncio.to_thread(job.record_success, selection)
     untold += await asyncio.to_thread(job.pack_history)
+    noted += consolidator.notes
     return Consolidated(
         inputs=len(selection.selected),
         engine=consolidator.engine,

@@ -64,6 +64,8 @@ class PassLine(msgspec.Struct, frozen=True, kw_only=True):
     with_output: int = 0
     no_output: int = 0
     failed: int = 0
+    #: Of these, how many have the offline engine's memory until a model answers.
+    fallbacks: int = 0
     #: How phase 2 ended: `consolidated`, `no_changes`, `skipped`, `failed`; None: it did not begin.
     consolidation: str | None = None
     #: The same more closely, e.g. `skipped_cooldown`, `failed_agent`.
@@ -250,12 +252,14 @@ class _Extracted(msgspec.Struct):
     with_output: int = 0
     no_output: int = 0
     failed: int = 0
+    fallbacks: int = 0
 
 
 class _Ended(msgspec.Struct):
     outcome: str | None = None
     status: str | None = None
     reason: str | None = None
+    fallback_reason: str | None = None
 
 
 class _Report(msgspec.Struct):
@@ -279,10 +283,16 @@ def _pass(record: PassRecord) -> PassLine:
         with_output=extracted.with_output,
         no_output=extracted.no_output,
         failed=extracted.failed,
+        fallbacks=extracted.fallbacks,
         consolidation=ended.outcome,
         consolidation_status=ended.status,
-        reason=stopped.reason or ended.reason or report.detail or None,
+        reason=stopped.reason or ended.reason or _by_rules(ended) or report.detail or None,
     )
+
+
+def _by_rules(ended: _Ended) -> str | None:
+    reason = ended.fallback_reason
+    return f"by the offline engine, as the model failed: {reason}" if reason else None
 
 
 def _spent(totals: Sequence[SpendingTotal]) -> tuple[Spent, ...]:

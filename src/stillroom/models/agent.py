@@ -25,8 +25,11 @@ from stillroom.models.pydantic import (
     failure_of,
     malformed,
     overlong,
+    refuses_effort,
+    takes_effort,
     unstored,
     usage_of,
+    with_effort,
 )
 
 
@@ -43,6 +46,10 @@ class RecordingModel(WrapperModel):
         self._recorder = recorder
         self._stage = stage
         self._entries = 0
+        #: Set when the provider turned out not to know the parameter: then it is left out for good.
+        self._without_effort = False
+        #: What a person should know of how the model was asked.
+        self.notes: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Self:
         self._entries += 1
@@ -57,8 +64,17 @@ class RecordingModel(WrapperModel):
             await self._opened.close()
         return result
 
-    def _unstored(self, asked: ModelSettings | None) -> ModelSettings:
-        return unstored(self._opened.model, ModelSettings(**{**(asked or {}), **NO_SDK_RETRIES}))
+    def _asking(self, asked: ModelSettings | None) -> ModelSettings:
+        settings = unstored(self._opened.model, ModelSettings(**{**(asked or {}), **NO_SDK_RETRIES}))
+        if isinstance(effort := settings.get("thinking"), str):
+            settings = with_effort(self._opened.model, settings, None if self._without_effort else effort)
+            if "thinking" in settings and not takes_effort(self._opened.model):
+                self._note(f"`{self._recorder.model}` takes no effort, as far as is known: it was asked without")
+        return settings
+
+    def _note(self, what: str) -> None:
+        if what not in self.notes:
+            self.notes += (what,)
 
     async def request(
         self,
@@ -73,7 +89,7 @@ class RecordingModel(WrapperModel):
             try:
                 async with asyncio.timeout(limit):  # of the whole reply; the SDK's is of each read
                     response = await super(RecordingModel, self).request(
-                        messages, self._unstored(model_settings), model_request_parameters
+                        messages, self._asking(model_settings), model_request_parameters
                     )
             except TimeoutError:
                 error = ModelUnavailable(f"no complete reply within {limit:g} s")
@@ -81,6 +97,10 @@ class RecordingModel(WrapperModel):
             except MALFORMED as stumbled:
                 return malformed(stumbled)
             except exceptions.AgentRunError as failed:
+                if not self._without_effort and refuses_effort(failed):
+                    self._without_effort = True
+                    self._note(f"`{self._recorder.model}` refused the effort: it is asked without ({failed})")
+                    return await send()
                 return failure_of(failed, now=self._recorder.clock.now())
             if too_long := overlong(response, self._stage):
                 return too_long
@@ -101,7 +121,7 @@ class RecordingModel(WrapperModel):
         """One attempt: what was already shown can't be taken back."""
         await asyncio.to_thread(self._recorder.check)
         started = time.perf_counter()
-        settings = self._unstored(model_settings)
+        settings = self._asking(model_settings)
         try:
             async with super().request_stream(messages, settings, model_request_parameters, run_context) as stream:
                 yield stream

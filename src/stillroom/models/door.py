@@ -21,7 +21,7 @@ from stillroom.models.structured import StructuredModel
 from stillroom.spending import Phase, SpendingLedger
 
 if TYPE_CHECKING:
-    from pydantic_ai.models import Model
+    from stillroom.models.agent import RecordingModel
 
 Redact = Callable[[str], str]
 
@@ -70,7 +70,7 @@ def open_agent_model(
     rate_limits: RateLimitSink | None = None,
     allowance: Allowance | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Model:
+) -> RecordingModel:
     """Open the model of an agent: Pydantic AI's own, each of its requests a row of `ledger`, failed ones too.
 
     A request raises `SpendingCapped` when `allowance` is used up.

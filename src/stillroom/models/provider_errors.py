@@ -99,7 +99,7 @@ def from_failed_response(error: Mapping[str, Any], *, usage: Usage) -> Failed:
 
 def wants_no_effort(status: int, body: bytes) -> bool:
     """Whether the model was refused only because it can't be told how hard to think."""
-    if status != 400:
+    if status not in (400, 422):
         return False
     error = parse_error(body)
     return error.param.startswith("reasoning") or (

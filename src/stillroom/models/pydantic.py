@@ -10,9 +10,10 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from typing import Any, Literal, assert_never, get_args, get_type_hints
+from typing import Any, Literal, assert_never, cast, get_args, get_type_hints
 
 import httpx2
+import msgspec
 from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ThinkingPart, ToolCallPart, UserPromptPart
@@ -37,7 +38,7 @@ from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, after
 from stillroom.models.http1 import ReplyTooLarge
 from stillroom.models.names import Endpoint, PydanticName
 from stillroom.models.protocols import cut_off
-from stillroom.models.provider_errors import ProviderError, refuses_form, retry_after_seconds
+from stillroom.models.provider_errors import ProviderError, refuses_form, retry_after_seconds, wants_no_effort
 from stillroom.models.rate_limits import RateLimitSink
 from stillroom.models.structured import OutputForm, StructuredReply, StructuredRequest
 from stillroom.spending import Usage
@@ -430,3 +431,28 @@ def unstored(model: Model, settings: ModelSettings) -> ModelSettings:
         if isinstance(model, OpenAIResponsesModel):
             settings["openai_store"] = False  # type: ignore[typeddict-unknown-key]  # a provider's own setting
     return settings
+
+
+def with_effort(model: Model, settings: ModelSettings, effort: str | None) -> ModelSettings:
+    """`settings` with the effort as the provider calls it: of OpenAI's protocols whatever the model's name, since a
+    table of names knows no server of the user's. None: without."""
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+
+    if not isinstance(model, OpenAIChatModel | OpenAIResponsesModel):
+        return settings
+    told: dict[str, Any] = {name: value for name, value in settings.items() if name != "thinking"}
+    if effort:
+        told["openai_reasoning_effort"] = effort
+    return cast("ModelSettings", told)
+
+
+def takes_effort(model: Model) -> bool:
+    """Whether Pydantic AI would send an effort to a model."""
+    return bool(model.profile.get("supports_thinking") or model.profile.get("thinking_always_enabled"))
+
+
+def refuses_effort(error: exceptions.AgentRunError) -> bool:
+    """Whether a request failed only because the model can't be told how hard to think."""
+    return isinstance(error, exceptions.ModelHTTPError) and wants_no_effort(
+        error.status_code, msgspec.json.encode(error.body, enc_hook=str)
+    )

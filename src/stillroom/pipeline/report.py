@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from stillroom.consolidate.outcome import Failed, Phase2Report
+from stillroom.consolidate.outcome import Consolidated, Failed, NoChanges, Phase2Report
 from stillroom.errors import StillroomError
 from stillroom.extract.guard import GuardDecision
 from stillroom.extract.register import RegisterReport
@@ -65,6 +65,8 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     def failed(self) -> bool:
         """Something was tried and did not work."""
         if self.skipped in ("no_state_db", "not_agreed") or self.stopped:
+            return True
+        if isinstance(self.consolidate, Consolidated | NoChanges) and self.consolidate.fallback_reason:
             return True
         return bool(self.extract and self.extract.failed) or isinstance(self.consolidate, Failed)
 

@@ -77,6 +77,13 @@ class Repository(msgspec.Struct, frozen=True):
         """What was said of a commit."""
         return self.run("log", "-1", "--format=%B", commit).decode("utf-8", "replace")
 
+    def last_with(self, trailer: str) -> tuple[int, str] | None:
+        """The newest commit whose message has this line: when it was made, in seconds, and its message."""
+        wanted = f"--grep=^{trailer}: "
+        answer = self._call("log", "-1", "--first-parent", wanted, "--format=%ct%n%B")
+        at, _, message = answer.stdout.decode("utf-8", "replace").partition("\n")
+        return (int(at), message) if answer.returncode == 0 and at.isdecimal() else None
+
     def is_whole(self) -> bool:
         """Whether everything that the tip leads to is there and undamaged. Reads all of it."""
         return self._call("fsck", "--full", "--no-dangling", "--no-progress").returncode == 0

@@ -12,6 +12,8 @@ ENGINE = "Stillroom-Engine"
 """`offline`, or the model's `provider:name`."""
 PROMPT = "Stillroom-Prompt"
 """Which words the model was sent: a hash of all prompts of phase 2."""
+FALLBACK = "Stillroom-Fallback"
+"""The model whose place the offline engine took in this run, because it failed."""
 RELEASE = "Stillroom-Release"
 """The release of Stillroom, which is that of the rules too."""
 
