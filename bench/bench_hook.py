@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from stillroom.recall.telling.instructions import Stale, fast_instructions
+from stillroom.recall.injection.instructions import Stale, fast_instructions
 
 ROUNDS = 41
 SUMMARY_BYTES = 40_000

@@ -1,4 +1,4 @@
-"""What a session's start costs: the instructions from a prepared 40 kB summary, and from the summary itself."""
+"""What a session's start costs with a 40 kB summary and a `MEMORY.md` of 250 projects, prepared and not."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stillroom.config import Settings
+from stillroom.recall.injection import prepared
+from stillroom.recall.injection.instructions import Instructions, fast_instructions
+from stillroom.recall.injection.preparing import make_ready
+from stillroom.recall.injection.scopes import KnownFolder
 from stillroom.recall.projects.repository import Repository, find_same, identify
-from stillroom.recall.telling import prepared
-from stillroom.recall.telling.instructions import Instructions, fast_instructions
-from stillroom.recall.telling.preparing import make_ready
-from stillroom.recall.telling.scopes import KnownFolder
 
 SUMMARY_BYTES = 40_000
 ROUNDS = 60
 PROCESSES = 15
 PROJECTS = ("shop", "api", "site", "infra")
+SECTIONS = {
+    "User preferences": '- the user said: "rule {number}: tests first, then code, and ask before a release"',
+    "Reusable knowledge": "- the service {number} keeps its totals in cents; `src/part_{number}.py` has them",
+    "Failures and how to do differently": '- Run `make sync-{number}` when `make` fails with "no part_{number}"',
+}
 
 
 def summary(base: Path) -> str:
@@ -42,6 +47,16 @@ def summary(base: Path) -> str:
             ]
     text = "\n".join(lines)
     return text[: text.rindex("\n", 0, SUMMARY_BYTES)] + "\n"
+
+
+def handbook(base: Path) -> str:
+    """A task group of some kilobytes for each of 250 projects."""
+    lines: list[str] = []
+    for project in [*PROJECTS, *(f"project-{number}" for number in range(250 - len(PROJECTS)))]:
+        lines += [f"# Task Group: {project}", "", f"applies_to: cwd={base / project}; reuse_rule=re-check", ""]
+        for title, text in SECTIONS.items():
+            lines += [f"## {title}", "", *(text.format(number=number) for number in range(12)), ""]
+    return "\n".join(lines)
 
 
 def median_ms(call: Callable[[], object], *, rounds: int = ROUNDS) -> float:
@@ -71,6 +86,7 @@ def main() -> None:
         settings = Settings(home=base / "home")
         settings.root.mkdir(parents=True)
         (settings.root / "memory_summary.md").write_text(summary(base), encoding="utf-8")
+        (settings.root / "MEMORY.md").write_text(handbook(base), encoding="utf-8")
         folders = []
         for number, project in enumerate(PROJECTS):
             folder = base / project
@@ -86,7 +102,7 @@ def main() -> None:
         told = fast_instructions(home, None, cwd)
         assert isinstance(told, Instructions)
 
-        code = f"from stillroom.recall.telling.instructions import fast_instructions as f; f({home!r}, None, {cwd!r})"
+        code = f"from stillroom.recall.injection.instructions import fast_instructions as f; f({home!r}, None, {cwd!r})"
         bare, whole = process(["-c", "pass"]), process(["-c", code])
         unknown = identify(base / "api")
         rows = {
@@ -95,8 +111,11 @@ def main() -> None:
             "of that: is it one of the known": median_ms(lambda: find_same(unknown, ready.folders)),
             "making the prepared copy (after an edit)": median_ms(lambda: make_ready(settings, folders), rounds=10),
         }
-    size = len(summary(base).encode())
-    print(f"A summary of {size:,} bytes, {told.summary_tokens:,} tokens of it told. Load {os.getloadavg()[0]:.1f}.\n")
+    sizes = [len(text.encode()) for text in (summary(base), handbook(base))]
+    print(
+        f"A summary of {sizes[0]:,} bytes and a `MEMORY.md` of {sizes[1]:,}; {told.memory_tokens:,} tokens are given."
+    )
+    print(f"Load {os.getloadavg()[0]:.1f}.\n")
     print("| in process | CPU ms, median |\n|---|---|")
     for row, value in rows.items():
         print(f"| {row} | {value:.2f} |")

@@ -65,7 +65,7 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
     """What a hook calls: every agent waits for it, at every start."""
     code = (
         "import sys, stillroom\nbefore = set(sys.modules)\n"
-        "from stillroom.recall.telling.instructions import fast_instructions\n"
+        "from stillroom.recall.injection.instructions import fast_instructions\n"
         "fast_instructions('/nowhere', None, '/')\nprint(*set(sys.modules) - before)"
     )
     done = subprocess.run(
@@ -85,11 +85,8 @@ def test_a_session_start_imports_nothing_that_takes_long(tmp_path: Path) -> None
             f"stillroom.recall.projects.{name}"
             for name in ("declared", "objects", "remotes", "repository", "switched_off")
         ),
-        "stillroom.recall.telling",
-        *(
-            f"stillroom.recall.telling.{name}"
-            for name in ("instructions", "missing", "packing", "prepared", "quick_json")
-        ),
+        "stillroom.recall.injection",
+        *(f"stillroom.recall.injection.{name}" for name in ("instructions", "prepared", "quick_json", "statements")),
         "stillroom.system",
         "stillroom.wording",
     }

@@ -31,7 +31,7 @@ def test_a_new_user_is_told_that_there_is_no_memory_and_then_what_a_pass_found(
 ) -> None:
     assert run_command(["recall"]) == 0
     empty = capsys.readouterr()
-    assert (empty.out, empty.err) == ("", "nothing is told to a session: there is no memory yet\n")
+    assert (empty.out, empty.err) == ("", "A session is given nothing: there is no memory yet.\n")
     assert not (home / ".stillroom").exists()
 
     assert run_command(["run", "--backfill", "--now", NOW, "--json"]) == 0

@@ -158,13 +158,15 @@ def test_a_memory_that_can_not_be_used_is_a_line_in_the_log(home: Path) -> None:
         for _ in range(2):  # by the slow way, then from the prepared copy
             assert told(hook(home, "codex", "session-start")) is None
         first, second = (home / "hook.log").read_text().splitlines()
-        assert first.endswith(second[20:]) and "codex session-start: nothing is told: " in second and reason in second
+        assert (
+            first.endswith(second[20:]) and "codex session-start: no memory is given: " in second and reason in second
+        )
         (home / "hook.log").unlink()
     summary.unlink()
     (home / "memories").rmdir()
     (home / "memories").symlink_to(home / "elsewhere")
     assert told(hook(home, "codex", "session-start")) is None
-    assert (home / "hook.log").read_text().endswith("nothing is told: the memory folder is a link\n")
+    assert (home / "hook.log").read_text().endswith("no memory is given: the memory folder is a link\n")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source
 from stillroom.extract.reading import read_text
 from stillroom.pipeline import Options, run_pipeline
-from stillroom.recall.telling.instructions import Instructions, instructions
+from stillroom.recall.injection.instructions import Instructions, instructions
 from stillroom.store import Store
 from stillroom.testing import LoopbackModel, RecordedRequest, Reply, Say
 

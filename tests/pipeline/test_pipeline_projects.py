@@ -13,9 +13,9 @@ import pytest
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, Source
 from stillroom.pipeline import Options, run_pipeline
-from stillroom.recall.telling.folders import origins_of
-from stillroom.recall.telling.instructions import Instructions, instructions
-from stillroom.recall.telling.sharing import propose
+from stillroom.recall.injection.folders import origins_of
+from stillroom.recall.injection.instructions import Instructions, instructions
+from stillroom.recall.injection.sharing import propose
 from stillroom.store import Store
 from stillroom.undoing.declaring import set_apart
 

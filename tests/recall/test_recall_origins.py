@@ -10,7 +10,7 @@ import pytest
 
 from stillroom.clock import FixedClock
 from stillroom.config import Settings
-from stillroom.recall.telling.folders import origins_of
+from stillroom.recall.injection.folders import origins_of
 from stillroom.store import Store
 from stillroom.store.records import Checkout
 from stillroom.thread import FileStamp, Thread

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_repositories import git, repository
 
+from stillroom.recall.injection.folders import ask_first_commit
 from stillroom.recall.projects.objects import holds_commit
 from stillroom.recall.projects.remotes import normalise_remote, remote_urls
 from stillroom.recall.projects.repository import Repository, find_same, identify, same_project
-from stillroom.recall.telling.folders import ask_first_commit
 
 URL = "https://example.com/ada/shop.git"
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from stillroom.config import Memories, Settings, StageTwo
 from stillroom.offline import consolidate
+from stillroom.recall.injection.instructions import Instructions, compose
+from stillroom.recall.injection.preparing import make_ready
+from stillroom.recall.injection.scopes import KnownFolder, Scope, resolve
+from stillroom.recall.injection.summary import parse
 from stillroom.recall.projects.repository import Repository
-from stillroom.recall.telling.instructions import Instructions, compose
-from stillroom.recall.telling.preparing import make_ready
-from stillroom.recall.telling.scopes import KnownFolder, Scope, resolve
-from stillroom.recall.telling.summary import parse
 from stillroom.store.records import Stage1Output
 from stillroom.workspace import artifacts
 from stillroom.workspace.syncing import sync
@@ -29,7 +29,7 @@ def checkout(path: str, *, remote: str | None = None, cwd: str = "", has_memory:
 def scope_of(label: str, *folders: KnownFolder, more: str = "") -> Scope | None:
     """What a preference that ends with this label is for; the projects are numbered as the folders are."""
     summary = parse(f"v1\n## User preferences\n- x (in {label})\n{more}")
-    found = resolve(summary, folders)
+    found = resolve(summary.labels, summary.index, folders)
     number = next(line.scope for line in summary.lines if line.text.startswith("- x"))
     scope = found.scopes[number] if number >= 0 else None
     if scope is None or not scope.known:

@@ -11,7 +11,7 @@ import pytest
 from stillroom.cli.app import run_command
 from stillroom.config import Settings
 from stillroom.errors import InvalidRequest, Unreadable
-from stillroom.recall.telling.sharing import propose
+from stillroom.recall.injection.sharing import propose
 
 WISHES = [
     'the user asked: "Always use pnpm here, not npm." -> default in shop',

@@ -14,10 +14,10 @@ from stillroom.clock import FixedClock
 from stillroom.config import Settings, StageOne
 from stillroom.errors import InvalidRequest, WorkspaceError
 from stillroom.recall.fulltext.ranked import RankedSearch
+from stillroom.recall.injection.instructions import Instructions, Nothing, Stale, fast_instructions, instructions
+from stillroom.recall.injection.preparing import prepare_recall
 from stillroom.recall.projects.declared import FILE
 from stillroom.recall.projects.switched_off import is_switched_off
-from stillroom.recall.telling.instructions import Instructions, Nothing, Stale, fast_instructions, instructions
-from stillroom.recall.telling.preparing import prepare_recall
 from stillroom.store import Stage1Claim, Stage1Draft, Store
 from stillroom.thread import FileStamp, Thread
 from stillroom.undoing.choosing import Choice, choose

@@ -12,10 +12,10 @@ import pytest
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, StageOne, StageTwo
 from stillroom.errors import WorkspaceError
+from stillroom.recall.injection.instructions import Nothing, instructions
 from stillroom.recall.projects.declared import Declared
 from stillroom.recall.projects.repository import identify
 from stillroom.recall.projects.switched_off import FILE, is_switched_off, load_switched_off
-from stillroom.recall.telling.instructions import Nothing, instructions
 from stillroom.store import Store
 from stillroom.store.records import Stage1Draft
 from stillroom.thread import FileStamp, Thread

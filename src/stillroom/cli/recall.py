@@ -1,4 +1,4 @@
-"""`stillroom recall`: what a session is told at its start."""
+"""`stillroom recall`: what a session is given at its start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from stillroom.cli.output import print_lines
 from stillroom.config import load_settings
-from stillroom.recall.telling.instructions import Instructions, Nothing, instructions, shown
+from stillroom.recall.injection.instructions import Instructions, Nothing, instructions, shown
 
 
 def recall_command(
@@ -20,10 +20,10 @@ def recall_command(
     root: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Print what a session in this folder is told of the memory when it starts.
+    """Print what a session in this folder is given of the memory when it starts.
 
-    Nothing is printed when there is nothing to tell: no memory yet, a summary that can't be used, or
-    `use_memories = false`. The reason is on stderr, and in the JSON.
+    Nothing is printed when there is nothing to give: no memory yet, or `use_memories = false`. The reason is on stderr,
+    and in the JSON.
 
     ```
     stillroom recall
@@ -51,7 +51,7 @@ def recall_command(
         case Instructions():
             sys.stdout.write(told.text)
         case Nothing():
-            print_lines([(None, f"nothing is told to a session: {told.reason}")])
+            print_lines([(None, f"A session is given nothing: {told.reason}.")])
         case _:
             assert_never(told)
     return 0
@@ -65,13 +65,11 @@ def _as_json(told: Instructions | Nothing) -> dict[str, object]:
         "outcome": "told",
         "text": told.text,
         "tokens": told.tokens,
-        "summary_tokens": told.summary_tokens,
+        "memory_tokens": told.memory_tokens,
         "receipt": told.receipt,
         "left_out": {
-            "lines_of_other_projects": left.other_lines,
+            "no_room": left.by_kind,
             "other_projects": left.other_projects,
-            "lines_without_room": left.no_room,
-            "preferences_of_the_handbook": left.wishes,
             "bytes": left.bytes,
         },
         "version": told.version,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.config import load_settings
-from stillroom.recall.telling.sharing import propose
+from stillroom.recall.injection.sharing import propose
 from stillroom.wording import many
 
 

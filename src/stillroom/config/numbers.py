@@ -288,12 +288,8 @@ class Recalling(msgspec.Struct, frozen=True, kw_only=True):
 
     #: A larger `memory_summary.md` is none: a dozen times what a consolidation may write.
     max_summary_bytes: int = 256 * 1024
-    #: Of `MEMORY.md` so much is looked at for what it names: twice what a consolidation may write.
+    #: A larger `MEMORY.md` is none: twice what a consolidation may write.
     max_handbook_bytes: int = 2 * 1024 * 1024
-    #: Of wishes that only the handbook has so much is made ready of each project, which is what a session has room for,
-    #: and of all projects, which is what a session's start reads in a millisecond.
-    max_wishes_bytes_of_project: int = 6 * 1024
-    max_wishes_bytes: int = 128 * 1024
     #: Folders of threads that a pass looks at, the newest ones: years of work in many worktrees.
     max_folders: int = 5000
     #: git walks all commits for the oldest: a second on a million of them with a commit graph, several without.

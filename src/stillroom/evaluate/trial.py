@@ -20,7 +20,7 @@ from stillroom.forecast import Forecast
 from stillroom.pipeline import Options, PipelineReport, run_pipeline
 from stillroom.progress import ProgressListener, silent
 from stillroom.recall.fulltext.ranked import RankedSearch
-from stillroom.recall.telling.instructions import Nothing, instructions
+from stillroom.recall.injection.instructions import Nothing, instructions
 from stillroom.store import Store
 from stillroom.store.records import Stage1Output
 from stillroom.undoing.alone import alone

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from stillroom.integrations.bounds import MAX_EVENT_BYTES, MAX_THREAD_ID_CHARS
-from stillroom.recall.telling.quick_json import loads
+from stillroom.recall.injection.quick_json import loads
 
 AGENTS = ("claude-code", "codex")
 EVENTS = ("session-start", "session-end", "stop")

@@ -15,14 +15,14 @@ import time
 from stillroom.integrations.bounds import GIVE_UP_SECONDS, MAX_CONTEXT_CHARS
 from stillroom.integrations.event import AGENTS, EVENTS, Event, read_event
 from stillroom.integrations.journal import log_failure, log_session, was_given
-from stillroom.integrations.starting import OFF, start_pass, start_renewal
-from stillroom.recall.telling.quick_json import quote
+from stillroom.integrations.starting import OFF, start_pass
+from stillroom.recall.injection.quick_json import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-    from stillroom.recall.telling.instructions import Instructions
+    from stillroom.recall.injection.instructions import Instructions
 
 
 class _TimeUp(Exception):
@@ -66,7 +66,7 @@ def _serve(home: str, event: Event) -> None:
 
 
 def _tell(home: str, event: Event) -> None:
-    told, is_stale = _instructions(home, event)
+    told = _instructions(home, event)
     if told is None:
         return
     answer = f'{{"hookEventName":"SessionStart","additionalContext":{quote(told.text)}}}'
@@ -85,33 +85,26 @@ def _tell(home: str, event: Event) -> None:
         log_session(home, entry)
     except OSError as error:
         log_failure(home, f"{event.agent} {event.name}: {error}")
-    if is_stale:
-        start_renewal(home)
 
 
-def _instructions(home: str, event: Event) -> tuple[Instructions | None, bool]:
-    """From the prepared copy; after an edit from what still stands of it, and then it is to be made again (True).
-
-    Where it says nothing, from the folder itself, once, at the price of the imports.
-    """
-    from stillroom.recall.telling.instructions import Instructions, Stale, fast_instructions, standing_instructions
+def _instructions(home: str, event: Event) -> Instructions | None:
+    """From the prepared copy; after an edit or a new note from the folder itself, once, at the price of the imports."""
+    from stillroom.recall.injection.instructions import Instructions, Stale, fast_instructions
 
     max_chars = MAX_CONTEXT_CHARS[event.agent]
     told = fast_instructions(home, None, event.cwd, max_chars=max_chars)
     if isinstance(told, Stale):
-        if hasattr(os, "fork") and (stands := standing_instructions(home, event.cwd, max_chars=max_chars)):
-            return stands, True
         from pathlib import Path
 
         from stillroom.config import load_settings
-        from stillroom.recall.telling.instructions import instructions
+        from stillroom.recall.injection.instructions import instructions
 
         told = instructions(load_settings(home=Path(home)), event.cwd, max_chars=max_chars)
     if isinstance(told, Instructions):
-        return told, False
+        return told
     if told.is_fault:
-        log_failure(home, f"{event.agent} {event.name}: nothing is told: {told.reason}")
-    return None, False
+        log_failure(home, f"{event.agent} {event.name}: no memory is given: {told.reason}")
+    return None
 
 
 def _wants_memory(home: str, event: Event) -> bool:

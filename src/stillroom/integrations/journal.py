@@ -6,8 +6,8 @@ import os
 import time
 
 from stillroom.integrations.bounds import MAX_LOG_BYTES, MAX_SESSIONS_BYTES
-from stillroom.recall.telling.quick_json import dumps
-from stillroom.recall.telling.told import FILE, tail
+from stillroom.recall.injection.quick_json import dumps
+from stillroom.recall.injection.session_log import FILE, tail
 from stillroom.system import APPEND
 
 FAILURES = "hook.log"

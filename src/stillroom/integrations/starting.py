@@ -35,11 +35,6 @@ def start_pass(home: str, thread_id: str) -> None:
     _detached(home, "starting a pass", lambda: _become_pass(home, thread_id))
 
 
-def start_renewal(home: str) -> None:
-    """Have the prepared copy of the summary made again beside the session, and return at once."""
-    _detached(home, "renewing the prepared copy", lambda: _become_renewal(home))
-
-
 def _detached(home: str, what: str, become: Callable[[], None]) -> None:
     """Call `become` in a process that has left the session's process group and its streams."""
     if os.fork():
@@ -90,13 +85,6 @@ def _become_pass(home: str, thread_id: str) -> None:
     os.chdir(home)
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     os.write(2, f"== {moment} started by session {thread_id or '(unnamed)'}\n".encode())
-    os.execve(command[0], command, {**os.environ, OFF: "off"})
-
-
-def _become_renewal(home: str) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a session is told is no business of a log
-    os.chdir(home)
-    command = [sys.executable, "-P", "-m", "stillroom", "recall", "--home", home]
     os.execve(command[0], command, {**os.environ, OFF: "off"})
 
 

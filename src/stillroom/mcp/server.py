@@ -34,7 +34,7 @@ from stillroom.clock import Clock
 from stillroom.config import Settings
 from stillroom.errors import StillroomError
 from stillroom.mcp.tools import describe, here, memory_tools, run_tool
-from stillroom.recall.telling.instructions import Nothing, instructions
+from stillroom.recall.injection.instructions import Nothing, instructions
 
 NAME = "stillroom"
 PROMPT = "memory"

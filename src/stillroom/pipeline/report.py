@@ -14,7 +14,7 @@ from stillroom.extract.register import RegisterReport
 from stillroom.extract.run import Phase1Report
 from stillroom.forecast import Forecast
 from stillroom.models import AllowanceReport
-from stillroom.recall.telling.preparing import RecallReport
+from stillroom.recall.injection.preparing import RecallReport
 from stillroom.recall.usage.counts import UsageReport
 from stillroom.store.records import Leaving
 from stillroom.workspace.layout import LayoutReport

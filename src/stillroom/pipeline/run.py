@@ -34,8 +34,8 @@ from stillroom.pipeline.asked import Options, Trigger
 from stillroom.pipeline.gates import gate, gate_source
 from stillroom.pipeline.report import PipelineReport, Stopped, encode_report, stopped_by
 from stillroom.progress import Progress, ProgressListener, silent
-from stillroom.recall.telling.folders import learn_folders, origins_of
-from stillroom.recall.telling.preparing import prepare_recall
+from stillroom.recall.injection.folders import learn_folders, origins_of
+from stillroom.recall.injection.preparing import prepare_recall
 from stillroom.recall.usage.counts import UsageReport, count_usage
 from stillroom.recall.usage.given import count_given
 from stillroom.store import Question, Store

@@ -10,11 +10,11 @@ import msgspec
 
 from stillroom.config import Settings
 from stillroom.errors import InvalidRequest, WorkspaceError, way_out
+from stillroom.recall.injection.folders import origins_of
 from stillroom.recall.projects.declared import FILE, Declared, is_of, save_declared
 from stillroom.recall.projects.remotes import repository_name
 from stillroom.recall.projects.repository import Repository, identify, same_project
 from stillroom.recall.projects.switched_off import SwitchedOff, load_switched_off
-from stillroom.recall.telling.folders import origins_of
 from stillroom.store import Store
 from stillroom.undoing.projects import declared_projects, folders_of_threads, place_of, with_first_commit
 

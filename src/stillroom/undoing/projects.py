@@ -10,11 +10,11 @@ import msgspec
 from stillroom.clock import SystemClock
 from stillroom.config import Settings
 from stillroom.errors import StoreError, WorkspaceError, way_out
+from stillroom.recall.injection.folders import ask_first_commit
 from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.recall.projects.declared import Declared, load_declared
 from stillroom.recall.projects.repository import Repository, identify
 from stillroom.recall.projects.switched_off import FILE, SwitchedOff, load_switched_off, save_switched_off
-from stillroom.recall.telling.folders import ask_first_commit
 from stillroom.store import Store
 from stillroom.store.records import Folder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from stillroom.recall.telling.prepared import stamp_of
+from stillroom.recall.injection.prepared import stamp_of
 from stillroom.system import READ
 
 _WRITTEN = ("HEAD", "index", "logs/HEAD", "packed-refs")

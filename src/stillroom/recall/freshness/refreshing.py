@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,28 +14,22 @@ from stillroom.recall.freshness.anchors import Anchor, anchors
 from stillroom.recall.freshness.checking import Checker, Moment
 from stillroom.recall.freshness.looks import git_dir_of, look_of
 from stillroom.recall.freshness.stored import Checked, Freshness, load_freshness, save_freshness
+from stillroom.recall.injection.prepared import Prepared
+from stillroom.recall.injection.scopes import KnownFolder
+from stillroom.recall.injection.statements import INDEX
 from stillroom.recall.projects.repository import Repository
-from stillroom.recall.telling.labels import of_applies_to
-from stillroom.recall.telling.packing import HEADING
-from stillroom.recall.telling.prepared import Prepared
-from stillroom.recall.telling.scopes import KnownFolder
 from stillroom.store import Store
-from stillroom.system import READ_ITSELF
 
 #: After so long a repository is looked at again although git wrote nothing: a file may be gone without a commit.
 _AGAIN_SECONDS = 24 * 3600
-_GROUP = "# Task Group:"
-_APPLIES_TO = "applies_to:"
-#: Lists of names under these say nothing about what they name.
-_LISTS = re.compile(r"### (?:keywords|rollout_summary_files|extension_resource_files)")
 
 
 def refresh(
     settings: Settings, store: Store, clock: Clock, ready: Prepared, folders: Sequence[KnownFolder]
 ) -> Freshness:
-    """Check what the summary and the handbook name, within the time that a pass may take. Raises `StoreError`."""
+    """Check what the statements name, within the time that a pass may take. Raises `StoreError`."""
     limits = settings.recalling
-    wanted = _wanted(settings, ready, folders)
+    wanted = _wanted(ready, folders, most=limits.max_checked_facts)
     before = {each.place: each for each in load_freshness(settings.home).repositories}
     moments = _moments(store, folders, wanted)
     until = time.monotonic() + limits.checking_seconds
@@ -53,7 +45,7 @@ def refresh(
 
 
 def _wanted(
-    settings: Settings, ready: Prepared, folders: Sequence[KnownFolder]
+    ready: Prepared, folders: Sequence[KnownFolder], *, most: int
 ) -> dict[str, tuple[Repository, dict[Anchor, None]]]:
     """What is named, by repository: those at hand, in the order in which sessions ran there last."""
     at_hand: dict[str, tuple[Repository, dict[Anchor, None]]] = {}
@@ -66,37 +58,14 @@ def _wanted(
         for place in places:
             if place in at_hand:
                 named = at_hand[place][1]
-                if len(named) < settings.recalling.max_checked_facts:
+                if len(named) < most:
                     named.update(dict.fromkeys(anchors(line)))
 
-    for line in ready.lines:
-        if line.scope >= 0 and line.kind != HEADING:
-            add((ready.folders[number].place for number in ready.scopes[line.scope][0]), line.text)
-    place_of = {folder.cwd: folder.repository.place for folder in folders}
-    for cwds, row in _handbook(settings.root / "MEMORY.md", settings.recalling.max_handbook_bytes):
-        add(dict.fromkeys(place_of[cwd] for cwd in cwds if cwd in place_of), row)
+    for scope, (known, _, _) in enumerate(ready.scopes):
+        for statement in ready.part(scope):
+            if statement.kind != INDEX:  # a list of names says nothing about what they name
+                add((ready.folders[number].place for number in known), statement.text)
     return {place: each for place, each in at_hand.items() if each[1]}
-
-
-def _handbook(path: Path, most: int) -> Iterator[tuple[Sequence[str], str]]:
-    """The lines of the handbook that claim something, with the folders that their group is about."""
-    try:
-        descriptor = os.open(path, READ_ITSELF)
-        with open(descriptor, "rb") as file:
-            text = file.read(most).decode("utf-8", "replace")
-    except OSError:  # none yet, or no file
-        return
-    cwds: Sequence[str] = ()
-    listing = False
-    for line in text.split("\n"):
-        if line.startswith(_GROUP):
-            cwds = ()
-        elif line.startswith(_APPLIES_TO):
-            cwds = of_applies_to(line)
-        elif line.startswith("#"):
-            listing = _LISTS.match(line) is not None
-        elif cwds and line.strip() and not listing:
-            yield cwds, line
 
 
 def _moments(store: Store, folders: Sequence[KnownFolder], wanted: Iterable[str]) -> dict[str, list[Moment]]:

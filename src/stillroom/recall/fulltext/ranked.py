@@ -23,9 +23,9 @@ from stillroom.recall.fulltext.excerpt import excerpt
 from stillroom.recall.fulltext.index import Row, SearchIndex, find, folders, refresh
 from stillroom.recall.fulltext.passages import file_stamps, origins, thread_of
 from stillroom.recall.fulltext.words import match_expression, query_words
+from stillroom.recall.injection.folders import known_folders
 from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.repository import identify
-from stillroom.recall.telling.folders import known_folders
 from stillroom.store import Store
 from stillroom.workspace.artifacts import SUMMARIES
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
+from stillroom.recall.injection.quick_json import loads
 from stillroom.recall.projects.repository import Repository, find_same, from_entry
-from stillroom.recall.telling.quick_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

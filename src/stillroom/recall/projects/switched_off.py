@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
+from stillroom.recall.injection.quick_json import loads
 from stillroom.recall.projects.declared import Declared, load_declared
 from stillroom.recall.projects.repository import Repository, from_entry, identify
-from stillroom.recall.telling.quick_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from stillroom.clock import Clock
 from stillroom.config import Settings
+from stillroom.recall.injection import prepared
+from stillroom.recall.injection.folders import known_folders
 from stillroom.recall.projects.declared import Declared, load_declared
 from stillroom.recall.projects.repository import Repository, identify
-from stillroom.recall.telling import prepared
-from stillroom.recall.telling.folders import known_folders
 from stillroom.recall.usage.sessions import told_sessions
 from stillroom.store import Store
 from stillroom.store.records import Rested
@@ -58,11 +58,12 @@ def _projects_of(cwd: str, known: list[Repository], declared: Declared) -> list[
 
 
 def _everywhere(settings: Settings) -> str:
-    """The lines that every session is given, whatever its project."""
+    """The statements that every session is given, whatever its project."""
     ready = prepared.load(str(settings.home))
-    if ready is None:
+    try:
+        return "\n".join(statement.text for statement in ready.part(-1)) if ready else ""
+    except prepared.DAMAGED:
         return ""
-    return "\n".join(line.text for line in ready.lines if line.scope < 0 and line.kind != "heading")
 
 
 def _says_one_of(output: Rested, everywhere: str) -> bool:

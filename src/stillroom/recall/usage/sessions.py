@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from stillroom.recall.telling.told import tail
+from stillroom.recall.injection.session_log import tail
 
 
 class ToldSession(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,23 +11,25 @@ import msgspec
 
 from stillroom.config import Settings
 from stillroom.errors import InvalidRequest, Unreadable, WorkspaceError
+from stillroom.recall.injection.handbook import read_groups
+from stillroom.recall.injection.labels import Label
+from stillroom.recall.injection.preparing import folders_if_any, read_handbook
+from stillroom.recall.injection.scopes import resolve
+from stillroom.recall.injection.summary import harmless
 from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.repository import identify
-from stillroom.recall.telling.handbook import cleaned, read_groups
-from stillroom.recall.telling.labels import Label
-from stillroom.recall.telling.preparing import folders_if_any, read_handbook
-from stillroom.recall.telling.scopes import resolve
-from stillroom.recall.telling.summary import Summary, harmless
 from stillroom.rollouts.redact import redact
 
 #: The files of a project in which agents look for rules, the first that is there.
 FILES = ("AGENTS.md", "CLAUDE.md")
 HEADING = "## Learnt in earlier sessions"
 #: A wish in the words of the rules that found it. What was decided or agreed to belongs into code, not into rules.
-_QUOTED = re.compile(r'.*?the user (?:asked|corrected): "(.+?)"(?= \((?:now|they|having)\b| -> |$)')
+_QUOTED = re.compile(
+    r'.*?the user (?:asked|corrected|said): "(.+?)"(?= \((?:now|they|having|said|supersedes|replaces)\b| -> |$)'
+)
 _OF_THE_MOMENT = re.compile(r"the user (?:decided|agreed)\b")
-_FOLLOWS = re.compile(r" -> (?:default|do so from the start)\b.*")
+_FOLLOWS = re.compile(r" -> (?:default|do so from the start)\b.*| \((?:said in|supersedes:|replaces:)[^()]*\)\Z")
 #: A file of rules that is larger is none.
 _MAX_FILE_BYTES = 1024 * 1024
 
@@ -59,15 +61,15 @@ def propose(settings: Settings, cwd: Path, *, file: str | None = None) -> Propos
     top = Path(session.part or session.folder)
     name = file or next((each for each in FILES if (top / each).exists()), FILES[0])
     style = settings.memories.redaction
-    groups = cleaned(read_groups(read_handbook(settings)[0]), lambda text: harmless(redact(text, style=style)))
-    labels = Summary(labels=[Label(text=group.title.casefold(), paths=group.folders) for group in groups])
-    found = resolve(labels, folders_if_any(settings))
+    groups = read_groups(harmless(redact(read_handbook(settings), style=style)))
+    labels = [Label(text=group.title.casefold(), paths=group.folders) for group in groups]
+    found = resolve(labels, (), folders_if_any(settings))
     mine = declared.same(session, found.repositories)
     wishes = (
         wish
         for group, scope in zip(groups, found.scopes, strict=True)
         if (scope and mine.intersection(scope.known)) or session.folder in group.folders
-        for wish in group.wishes
+        for wish in group.preferences
     )
     before = _read(top / name)
     rules = tuple(_new(wishes, before or ""))

@@ -11,12 +11,12 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import Recalling, Settings
+from stillroom.recall.injection.scopes import KnownFolder
 from stillroom.recall.projects.declared import load_declared
 from stillroom.recall.projects.objects import holds_commit
 from stillroom.recall.projects.questions import ask_git
 from stillroom.recall.projects.remotes import normalise_remote, without_git_suffix
 from stillroom.recall.projects.repository import Repository, identify, same_project
-from stillroom.recall.telling.scopes import KnownFolder
 from stillroom.store import Store
 from stillroom.store.records import Checkout, Folder
 

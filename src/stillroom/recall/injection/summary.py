@@ -7,9 +7,12 @@ import unicodedata
 
 import msgspec
 
-from stillroom.recall.telling.labels import Label, of_description, of_heading, of_line, of_suffix
-from stillroom.recall.telling.packing import HEADING, ITEM, MORE, Line, is_bullet
-from stillroom.recall.telling.prepared import PLACEHOLDERS, VERSION
+from stillroom.recall.injection.labels import Label, of_description, of_heading, of_line, of_suffix
+from stillroom.recall.injection.prepared import PLACEHOLDERS, SUMMARY, VERSION
+from stillroom.recall.injection.statements import FAILURES, INDEX, KNOWLEDGE, PREFERENCES, PROFILE, Statement
+
+HEADING, ITEM, MORE = "heading", "item", "more"
+_KINDS = {"user profile": PROFILE, "user preferences": PREFERENCES, "general tips": FAILURES}
 
 _HEADING = re.compile(r"(#{1,6}) +(\S.*)")
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -26,6 +29,20 @@ _STEERING = frozenset({"Cc", "Cs", "Zl", "Zp"})
 #: Tags that would end our own block, or the one in which a host shows it.
 _TAG = re.compile(r"<(?=\s{0,8}/?\s{0,8}(?:stillroom-memory|system-reminder|hook_context)\b)", re.IGNORECASE)
 _MARKER = re.compile(r"MEMORY.SUMMARY", re.IGNORECASE)
+
+
+class Line(msgspec.Struct):
+    """One line of a summary; a fenced block counts as one."""
+
+    text: str
+    #: `HEADING`, `ITEM` (a bullet, the start of a paragraph), or `MORE` of the item before it.
+    kind: str
+    #: The heading or item that it stands under; -1: none.
+    up: int
+    #: Which of the labels it is for; -1: for every project.
+    scope: int
+    #: In the file, from 1.
+    number: int = 0
 
 
 class Summary(msgspec.Struct):
@@ -50,6 +67,47 @@ def _steady(row: str) -> str:
     return "".join(c if c == "\t" or unicodedata.category(c) not in _STEERING else " " for c in row)
 
 
+def is_bullet(text: str) -> bool:
+    """Whether a line is an entry of a list."""
+    return text.startswith(("- ", "* ", "+ ")) or text.partition(". ")[0].isdigit()
+
+
+def statements(summary: Summary) -> list[tuple[int, Statement]]:
+    """The items of a summary, each with what stands below it, and the label that they are for.
+
+    What stands below an item and is for another project is a statement of its own.
+    """
+    found: list[tuple[int, Statement]] = []
+    for line in summary.lines:
+        if line.kind == HEADING:
+            continue
+        last = line.number + line.text.count("\n")
+        if line.kind == MORE and found and found[-1][0] == line.scope:
+            found[-1][1].text += f"\n{line.text}"
+            found[-1][1].last = last
+            continue
+        kind, title = _section(summary, line)
+        text = line.text.strip() if line.kind == MORE else line.text
+        found.append((line.scope, Statement(text, kind=kind, title=title, file=SUMMARY, first=line.number, last=last)))
+    return found
+
+
+def _section(summary: Summary, line: Line) -> tuple[int, str]:
+    """What kind of statements stand under the headings above a line, and the heading that says so."""
+    title = ""
+    while line.up >= 0:
+        line = summary.lines[line.up]
+        heading = _HEADING.fullmatch(line.text) if line.kind == HEADING else None
+        if heading:
+            name = heading[2].strip()
+            if _INDEX.fullmatch(name):
+                return INDEX, "Topics"
+            if (kind := _KINDS.get(name.casefold())) is not None:
+                return kind, name
+            title = title or name
+    return KNOWLEDGE, title or "From the summary"
+
+
 def parse(text: str) -> Summary:
     """Every line of a summary but `v1` and blank ones. Whatever it holds is a line of some kind; nothing is refused."""
     return _Reading().read(text)
@@ -60,6 +118,7 @@ class _Reading:
         self.summary = Summary()
         self.numbers: dict[Label, int] = {}
         self.headings: list[tuple[int, int]] = []  #: level and line of those that are open
+        self.row = 0  #: of the file, from 1
         self.item = -1
         self.item_scope = -1  #: as the last labelled line of the item says
         self.index_level = 0  #: of the heading under which projects stand; 0: none is open
@@ -71,6 +130,7 @@ class _Reading:
         while number < len(rows):
             row = rows[number].rstrip()
             number += 1
+            self.row = number
             if not row or row in PLACEHOLDERS:
                 is_new = True
                 continue
@@ -106,7 +166,7 @@ class _Reading:
         elif scope < 0 and not self.index_level and level > _SECTION_LEVEL:
             scope = self.number(of_heading(title, "words"))
         self.headings.append((level, len(self.summary.lines)))
-        self.summary.lines.append(Line(row, kind=HEADING, up=up, scope=scope))
+        self.summary.lines.append(Line(row, HEADING, up, scope, self.row))
 
     def add_text(self, row: str, *, starts: bool) -> None:
         if not starts:
@@ -117,7 +177,7 @@ class _Reading:
         if scope < 0:
             scope = self.number(of_line(row))
         self.item, self.item_scope = len(self.summary.lines), scope
-        self.summary.lines.append(Line(row, kind=ITEM, up=up, scope=scope))
+        self.summary.lines.append(Line(row, ITEM, up, scope, self.row))
 
     def add_more(self, row: str) -> None:
         """A label at the end of a wrapped line is the whole item's; at the end of a bullet below it, that bullet's."""
@@ -127,7 +187,7 @@ class _Reading:
         scope = item.scope if label is None else self.number(label)
         if label is not None and not is_bullet(row.lstrip()):
             self.item_scope, scope = scope, item.scope
-        self.summary.lines.append(Line(row, kind=MORE, up=self.item, scope=scope))
+        self.summary.lines.append(Line(row, MORE, self.item, scope, self.row))
 
     def end_item(self) -> None:
         """Give an item that was labelled at its end, and what has no label of its own below it, that label."""

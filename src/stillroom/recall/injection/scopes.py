@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
+from stillroom.recall.injection.labels import Label, means_everywhere, names_in
 from stillroom.recall.projects.remotes import repository_name, without_git_suffix
 from stillroom.recall.projects.repository import Repository, same_project
-from stillroom.recall.telling.labels import Label, means_everywhere, names_in
-from stillroom.recall.telling.summary import Summary
 
 
 class KnownFolder(msgspec.Struct, frozen=True):
@@ -39,18 +38,19 @@ class Scopes(msgspec.Struct):
     repositories: list[Repository] = []
 
 
-def resolve(summary: Summary, folders: Sequence[KnownFolder]) -> Scopes:
+def resolve(labels: Sequence[Label], index: Collection[int], folders: Sequence[KnownFolder]) -> Scopes:
     """Find the projects. Folders decide; then the title of a section that has folders; then an unmistakable name.
+    `index` are the labels of sections of the index.
 
     A name that several projects have is nobody's: better that a session misses a line than that it is told another's.
     """
     directory = _Directory(folders)
-    by_path = [directory.at(label.paths) for label in summary.labels]
+    by_path = [directory.at(label.paths) for label in labels]
     titles: dict[str, set[int]] = {}
-    for number in summary.index:
-        titles.setdefault(summary.labels[number].text, set()).update(by_path[number])
-    found = [_scope(label, known, titles, directory) for label, known in zip(summary.labels, by_path, strict=True)]
-    # Only the projects that the summary speaks of are looked for at a session's start.
+    for number in index:
+        titles.setdefault(labels[number].text, set()).update(by_path[number])
+    found = [_scope(label, known, titles, directory) for label, known in zip(labels, by_path, strict=True)]
+    # Only the projects that the labels speak of are looked for at a session's start.
     used = sorted({number for scope in found if scope for number in scope.known})
     places = {number: place for place, number in enumerate(used)}
     return Scopes(
@@ -137,4 +137,6 @@ class _Directory:
 
 def _real(path: str) -> str:
     """The path without `~`, with links followed as `identify` does; of a folder that is gone, as it was written."""
+    if not path.startswith(("/", "~")):  # of Windows
+        return path.rstrip("/")
     return os.path.realpath(os.path.expanduser(path)).rstrip("/")

@@ -13,6 +13,7 @@ LabelKind = Literal["section", "suffix", "words"]
 _BEHIND = re.compile(r"(?:\s|\[[^\[\]]{0,40}\]|[.*_`;,]){1,200}\Z")
 _LONGEST_BEHIND = 200
 _CWD = re.compile(r"\bcwd=([^;)\]\n]+)")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _DESCRIPTION = re.compile(r"\s+[-*+] desc: ")
 _FOLDER_OF_NAME = re.compile(r" \((~?/.*)\)\Z")
 _TIP = re.compile(r"[-*+] in ([^:]{1,120}|[^:]{1,255} \(~?/[^:]{1,400}\)): ")
@@ -113,4 +114,4 @@ def _paths(part: str) -> list[str]:
 
 def _folders(text: str) -> tuple[str, ...]:
     found = (part.strip().strip("`'\"") for match in _CWD.finditer(text) for part in match[1].split(","))
-    return tuple(dict.fromkeys(path for path in found if path.startswith(("/", "~/"))))
+    return tuple(dict.fromkeys(path for path in found if path.startswith(("/", "~/")) or _DRIVE.match(path)))
