@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -151,24 +152,19 @@ def _extraction(
 
 def _sent_bytes(thread: Thread, token_limit: int, settings: Settings) -> int:
     memories = settings.memories
+    clean = partial(redact, style=memories.redaction)
     text = read_text(
         thread,
         form=memories.extraction_input,
         token_limit=token_limit,
         refuse_external=memories.disable_on_external_context,
         stage=settings.stage_one,
-        redact=lambda text: redact(text, style=memories.redaction),
+        redact=clean,
         root=settings.root,
     )
     if text.memory_mode not in (None, "enabled"):
         return 0  # such a session is not sent
-    user = input_prompt(
-        form=memories.extraction_input,
-        rollout_path=thread.rollout_path,
-        rollout_cwd=thread.cwd,
-        rollout_contents=text.rendered.text,
-        rollout_note=text.rendered.note,
-    )
+    user = input_prompt(thread, text.rendered, form=memories.extraction_input, redact=clean)
     return len(system_prompt().encode()) + len(user.encode("utf-8", "replace"))
 
 

@@ -231,13 +231,8 @@ class ModelEngine:
         )
 
     def _ask(self, thread: Thread, text: ReadText, stop: Stop) -> StructuredReply:
-        user = input_prompt(
-            form=self._settings.memories.extraction_input,
-            rollout_path=self._redact(thread.rollout_path),
-            rollout_cwd=self._redact(thread.cwd),
-            rollout_contents=text.rendered.text,
-            rollout_note=text.rendered.note,
-        )
+        form = self._settings.memories.extraction_input
+        user = input_prompt(thread, text.rendered, form=form, redact=self._redact)
         return self._model.complete(
             StructuredRequest(
                 system=system_prompt(),

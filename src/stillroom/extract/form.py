@@ -12,7 +12,7 @@ from functools import cache
 import msgspec
 
 from stillroom.errors import InvalidReply
-from stillroom.extract.prompt import input_prompt, system_prompt
+from stillroom.extract.prompt import question, system_prompt
 from stillroom.store.records import Stage1Draft
 
 #: What the form leaves to be filled in. One word alone, such as `<name>`, may be a session's own.
@@ -93,8 +93,7 @@ def _titles() -> frozenset[str]:
 @cache
 def _words() -> str:
     """All that every request says, on one line."""
-    asked = input_prompt(form="string", rollout_path="", rollout_cwd="", rollout_contents="")
-    return " ".join(f"{system_prompt()} {asked}".split())
+    return " ".join(f"{system_prompt()} {question()}".split())
 
 
 @cache

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 from stillroom.config import ExtractionInput
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME
+from stillroom.rollouts.rendered import Rendered
 from stillroom.template import render
+from stillroom.thread import Thread
 
 _FORMS: dict[ExtractionInput, str] = {
     "string": "a JSON array of its items",
-    "evidence": "one row for each item, its label in square brackets",
+    "evidence": "one row for each item, its label in square brackets at the start of a line and the rest indented",
 }
 _VERSION_DIGITS = 12
 #: Fewer than the four of a cut text: it must fit as small models count, too.
@@ -26,18 +30,24 @@ def system_prompt() -> str:
     return _read("system.md")
 
 
-def input_prompt(
-    *, form: ExtractionInput, rollout_path: str, rollout_cwd: str, rollout_contents: str, rollout_note: str = ""
-) -> str:
-    """The question about one thread. `rollout_note` says what was cut; it stands ahead of the contents."""
+def input_prompt(thread: Thread, rendered: Rendered, *, form: ExtractionInput, redact: Callable[[str], str]) -> str:
+    """The question about one thread. What was cut of it is said ahead of its contents."""
     return render(
         _read("input.md"),
         rollout_form=_FORMS[form],
-        rollout_path=_one_line(rollout_path),
-        rollout_cwd=_one_line(rollout_cwd),
-        rollout_contents=rollout_contents,
-        rollout_note=f"{rollout_note}\n" if rollout_note else "",
+        rollout_path=_one_line(redact(thread.rollout_path)),
+        rollout_cwd=_one_line(redact(thread.cwd)),
+        git_branch=_one_line(redact(thread.git_branch or "unknown")),
+        started=_minute(thread.created_at_ms),
+        ended=_minute(thread.updated_at_ms),
+        rollout_contents=rendered.text,
+        rollout_note=f"{rendered.note}\n" if rendered.note else "",
     )
+
+
+def question() -> str:
+    """What every question says, whatever the thread."""
+    return _read("input.md")
 
 
 def prompt_tokens() -> int:
@@ -55,6 +65,13 @@ def prompt_version(form: ExtractionInput) -> str:
 @cache
 def _read(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _minute(at_ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, tz=UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):
+        return "unknown"
 
 
 def _one_line(text: str) -> str:

@@ -115,7 +115,7 @@ def read_thread_events(
 
 def whole_json(text: ReadText) -> str | None:
     """What a model was given, if that is a whole record: neither rows of evidence, nor cut."""
-    return None if text.rendered.cut or not text.rendered.text.startswith("[") else text.rendered.text
+    return None if text.rendered.cut or not text.rendered.text.startswith(("[{", "[]")) else text.rendered.text
 
 
 def events_in(text: ReadText) -> list[Said | Ran] | None:

@@ -16,12 +16,12 @@ SCHEMA_NAME = "stillroom_memory"
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
+        "raw_memory": {"type": "string"},
         "rollout_summary": {"type": "string"},
         # `anyOf`, because not every provider takes a list of types.
         "rollout_slug": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        "raw_memory": {"type": "string"},
     },
-    "required": ["rollout_summary", "rollout_slug", "raw_memory"],
+    "required": ["raw_memory", "rollout_summary", "rollout_slug"],
     "additionalProperties": False,
 }
 

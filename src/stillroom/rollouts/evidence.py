@@ -1,4 +1,7 @@
-"""Items as rows, the most telling first when not all fit (spec §1.16).
+"""Items as short rows, the most telling first when not all fit (spec §1.16).
+
+A row begins at the start of a line with its label: `[user 12:04] words`, `[ran] command`, `[exit 1] output`. What it
+has beyond that line is indented, so that nothing that somebody said or printed can look like a row.
 
 People's words come before an assistant's conclusions, those before other agents' words, commentary, the client's texts
 and tools. Inside a tier newer rows come first. What is taken stands in the order of the session, a line for each gap.
@@ -8,15 +11,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
 
 from stillroom.config import READING, Reading
+from stillroom.pattern import late
+from stillroom.rollouts.calls import Call, Output, read_call, read_output
 from stillroom.rollouts.item import UNREADABLE, Item
 from stillroom.rollouts.rendered import Rendered
-from stillroom.rollouts.speech import Message, speeches
+from stillroom.rollouts.speech import Message, Speaker, speeches
 from stillroom.rollouts.truncate import BYTES_PER_TOKEN, ceil_boundary, floor_boundary, marker
 
 OMISSION = b"[... response items omitted ...]\n"
@@ -25,6 +31,8 @@ _MARKER_ROOM_BYTES = 96
 #: Questions that wait for their answer; more than a client ever has open.
 _MAX_OPEN_QUESTIONS = 64
 _TOOL_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
+#: What the label says already.
+_SAID_EXIT = late(r"\A(?:Exit code:|Process exited with code) *-?\d+\n")
 _QUESTION_TOOL = "request_user_input"
 
 
@@ -39,14 +47,15 @@ class Tier(IntEnum):
     TOOL = 5
 
 
-_LABELS = {
-    Tier.HUMAN: "human user",
-    Tier.FINAL: "assistant final",
-    Tier.OTHER_AGENT: "other agent",
-    Tier.COMMENTARY: "assistant commentary",
-    Tier.CONTEXT: "harness context",
-    Tier.TOOL: "tool",
+_SPEAKERS: dict[Speaker, str] = {
+    "user": "user",
+    "assistant": "assistant",
+    "agent": "other agent",
+    "harness": "client",
 }
+#: Whether an assistant's message ended its turn is only known when the turn is over.
+_LAST_WORD = b"assistant final"
+_WORD = b"assistant"
 
 
 class Row(NamedTuple):
@@ -68,7 +77,8 @@ def render_evidence(
     held = {tier: _Newest(budget) for tier in Tier}
     count = source_bytes = all_bytes = 0
     shortened = False
-    for row, size, whole in _rows(items, redact, reading):
+    reader = _Reader(redact, reading)
+    for row, size, whole in reader.rows(items):
         held[row.tier].add(row)
         count += 1
         source_bytes += size
@@ -78,6 +88,7 @@ def render_evidence(
         chosen = {row.number: row.text for newest in held.values() for row in newest.rows}
     else:
         chosen = _choose(held, count=count, budget=budget)
+    chosen = {number: text if number in reader.finals else _unfinished(text) for number, text in chosen.items()}
     text = b"".join(_pieces(chosen, count)).decode()
     left_out = count - len(chosen)
     return Rendered(
@@ -150,64 +161,118 @@ def _note(count: int, left_out: int, source_bytes: int) -> str:
 # --- rows
 
 
-class _Call(msgspec.Struct):
-    name: str = ""
-    namespace: str | None = None
-    call_id: str = ""
-    arguments: str = ""
-
-
-class _Output(msgspec.Struct):
-    call_id: str = ""
-    output: msgspec.Raw = msgspec.Raw(b"null")
-
-
-_call = msgspec.json.Decoder(_Call)
-_output = msgspec.json.Decoder(_Output)
+_call = msgspec.json.Decoder(Call)
+_output = msgspec.json.Decoder(Output)
 _message = msgspec.json.Decoder(Message)
 
 
-def _rows(items: Iterable[Item], redact: Callable[[str], str], reading: Reading) -> Iterator[tuple[Row, int, bool]]:
-    """Each item's row, its size in the session, and whether the row holds all of it."""
-    questions: dict[str, str] = {}
-    for number, item in enumerate(items):
-        tier, body = _classify(item, questions)
-        of_tool = item.type in _TOOL_OUTPUTS and tier is Tier.TOOL
-        limit = reading.evidence_tool_row_bytes if of_tool else reading.evidence_row_bytes
-        whole = b"[" + _LABELS[tier].encode() + b"]\n" + body + b"\n"
-        text, complete = _redacted(whole, limit - _MARKER_ROOM_BYTES, redact, reading)
-        yield Row(number, tier, text), len(item.raw), complete
+class _Reader:
+    """Makes rows, one after the other."""
+
+    def __init__(self, redact: Callable[[str], str], reading: Reading) -> None:
+        self._redact, self._reading = redact, reading
+        self._questions: dict[str, str] = {}
+        self._workdir: str | None = None
+        #: The newest message of the assistant, if it may be the last of its turn.
+        self._last_word: int | None = None
+        self._finals: set[int] = set()
+
+    @property
+    def finals(self) -> set[int]:
+        """Rows in which the assistant ended a turn."""
+        return self._finals if self._last_word is None else self._finals | {self._last_word}
+
+    def rows(self, items: Iterable[Item]) -> Iterator[tuple[Row, int, bool]]:
+        """Each item's row, its size in the session, and whether the row holds all of it."""
+        for number, item in enumerate(items):
+            tier, parts = self._read(item, number)
+            of_tool = item.type in _TOOL_OUTPUTS and tier is Tier.TOOL
+            size = self._reading.evidence_tool_row_bytes if of_tool else self._reading.evidence_row_bytes
+            limit = size - _MARKER_ROOM_BYTES
+            row, complete = b"", True
+            for label, text in parts:  # redacted as it was written: no rule knows an indented secret
+                clean, whole = _redacted(text.encode("utf-8", "replace"), limit, self._redact, self._reading)
+                row += _labelled(self._redact(label), clean.decode())
+                complete = complete and whole
+            if len(row) > limit:
+                row, complete = _cut(row[:-1], limit - 1) + b"\n", False
+            yield Row(number, tier, row), len(item.raw), complete
+
+    def _read(self, item: Item, number: int) -> tuple[Tier, list[tuple[str, str]]]:
+        try:
+            match item.type:
+                case "message":
+                    return self._said(item, number)
+                case "agent_message":
+                    found = speeches(Message("user", _message.decode(item.raw).content))
+                    return Tier.OTHER_AGENT, [(_timed("other agent", item), text) for _, text in found]
+                case kind if kind.endswith("_output"):
+                    return self._ended(_output.decode(item.raw), item)
+                case _:
+                    return Tier.TOOL, [self._asked(_call.decode(item.raw))]
+        except UNREADABLE:
+            return Tier.TOOL, [(item.type, item.raw.decode("utf-8", "replace"))]
+
+    def _said(self, item: Item, number: int) -> tuple[Tier, list[tuple[str, str]]]:
+        message = _message.decode(_without_media(item.raw))
+        found = speeches(message)
+        if item.role != "user":
+            commentary = message.phase == "commentary"
+            if not commentary:
+                self._last_word = number
+            label = "assistant" if commentary else _LAST_WORD.decode()
+            parts = [(_timed(label, item), text) for _, text in found]
+            return Tier.COMMENTARY if commentary else Tier.FINAL, parts
+        speakers = {who for who, _ in found}
+        if "user" in speakers and self._last_word is not None:
+            self._finals.add(self._last_word)
+            self._last_word = None
+        parts = [(_timed(_SPEAKERS[who], item), text) for who, text in found]
+        if "agent" in speakers:
+            return Tier.OTHER_AGENT, parts
+        # A message that only shows an image is still a person's.
+        return Tier.CONTEXT if speakers == {"harness"} else Tier.HUMAN, parts or [(_timed("user", item), "")]
+
+    def _asked(self, call: Call) -> tuple[str, str]:
+        asked = read_call(call)
+        if asked.tool == _QUESTION_TOOL and len(self._questions) < _MAX_OPEN_QUESTIONS:
+            self._questions[call.call_id or ""] = asked.arguments
+        if asked.command is None:
+            return f"called {asked.tool}", asked.arguments
+        moved = asked.workdir is not None and asked.workdir != self._workdir
+        self._workdir = asked.workdir or self._workdir
+        return f"ran in {asked.workdir}" if moved else "ran", asked.command
+
+    def _ended(self, output: Output, item: Item) -> tuple[Tier, list[tuple[str, str]]]:
+        ended = read_output(output)
+        question = self._questions.pop(output.call_id or "", None)
+        if question is not None and _answers(bytes(output.output)):
+            return Tier.HUMAN, [("assistant asked", question), (_timed("user", item), ended.text)]
+        if ended.exit_code is not None:
+            return Tier.TOOL, [(f"exit {ended.exit_code}", _SAID_EXIT.sub("", ended.text))]
+        return Tier.TOOL, [("failed" if ended.ok is False else "output", ended.text)]
 
 
-def _classify(item: Item, questions: dict[str, str]) -> tuple[Tier, bytes]:
+def _timed(label: str, item: Item) -> str:
+    if item.timestamp_ms is None:
+        return label
     try:
-        if item.type == "message":
-            return _message_tier(item), _without_media(item.raw)
-        if item.type == "agent_message":
-            return Tier.OTHER_AGENT, item.raw
-        if item.type == "function_call" and _QUESTION_TOOL.encode() in item.raw:
-            call = _call.decode(item.raw)
-            if call.name == _QUESTION_TOOL and not call.namespace and len(questions) < _MAX_OPEN_QUESTIONS:
-                questions[call.call_id] = call.arguments
-        if item.type == "function_call_output" and questions:
-            output = _output.decode(item.raw)
-            question = questions.pop(output.call_id, None)
-            if question is not None and _answers(bytes(output.output)):
-                return Tier.HUMAN, b"Assistant question: " + question.encode() + b"\nHuman reply: " + item.raw
-    except UNREADABLE:
-        return Tier.TOOL, item.raw
-    return Tier.TOOL, item.raw
+        return f"{label} {datetime.fromtimestamp(item.timestamp_ms / 1000, tz=UTC):%H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return label
 
 
-def _message_tier(item: Item) -> Tier:
-    message = _message.decode(item.raw)
-    if item.role != "user":
-        return Tier.COMMENTARY if message.phase == "commentary" else Tier.FINAL
-    speakers = {who for who, _ in speeches(message)}
-    if "agent" in speakers:
-        return Tier.OTHER_AGENT
-    # A message that only shows an image is still a person's.
-    return Tier.CONTEXT if speakers == {"harness"} else Tier.HUMAN
+def _labelled(label: str, text: str) -> bytes:
+    """A row: no line of `text` but the first begins where rows begin."""
+    label = " ".join(label.replace("]", ")").split())
+    lines = text.splitlines() or [""]
+    return "\n ".join([f"[{label}] {lines[0]}".rstrip(), *lines[1:]]).encode() + b"\n"
+
+
+def _unfinished(text: bytes) -> bytes:
+    """The row of an assistant's message that did not end its turn."""
+    begins = b"[" + _LAST_WORD
+    return b"[" + _WORD + text[len(begins) :] if text.startswith(begins) else text
 
 
 def _answers(raw: bytes) -> bool:
