@@ -208,7 +208,7 @@ def _waits(settings: Settings, store: Store, question: Question) -> bool:
     job = store.consolidation.job()
     if job is None or job.finished_at is None or job.last_error is not None or question.is_unbounded:
         return False
-    return job.finished_at <= question.now < job.finished_at + settings.stage_two.success_cooldown_seconds
+    return job.finished_at <= question.now < job.finished_at + settings.consolidating.success_cooldown_seconds
 
 
 def _is_consolidated(store: Store) -> bool:

@@ -183,7 +183,7 @@ def test_what_a_model_made_stays_when_a_later_answer_fails(home: Home):
     home.add(0, size_bytes=2000)
     with LoopbackModel([Say(SAMPLE_MEMORY), Say("prose")]) as server:
         home.run(server)
-        assert home.store.extraction.reopen(engine="another", prompt=None, session=None) == 1
+        assert home.store.extraction.reopen(engine="another", prompt=None) == 1
         report = home.run(server, upgrade=True)
     (outcome,) = report.outcomes
     assert isinstance(outcome, Failed) and not outcome.fallback

@@ -68,7 +68,7 @@ def test_threads_are_counted_by_agent_and_state_and_the_rules_that_exclude_them(
     with Store.open(settings.database, clock=clock) as store:
         for name in ("done", "empty", "broken", "held", "free"):
             save(store, name)
-        save(store, "fresh", days_ago=0.1)
+        save(store, "fresh", days_ago=1 / 1440)
         save(store, "script", source="exec", agent="claude-code")
         save(store, "old", days_ago=99, agent="claude-code")
         draft = Stage1Draft(raw_memory="raw", rollout_summary="summary", rollout_slug=None)
@@ -95,7 +95,7 @@ def test_threads_are_counted_by_agent_and_state_and_the_rules_that_exclude_them(
     assert "disk on fire" in str(status.failed[0].decided.values)
     assert [(each.thread_id, each.decided.values["worker"]) for each in status.running] == [("held", "w")]
     assert status.next_threads == len(taken) == 1
-    assert (status.waiting_threads, status.waiting_until) == (1, int(NOW - 0.1 * DAY) + 6 * 3600)
+    assert (status.waiting_threads, status.waiting_until) == (1, NOW - 60 + 5 * 60)
     assert (status.worth.outputs, status.worth.citations, status.worth.last_used) == (1, 0, None)
     assert [(each.agent, each.bad_lines) for each in status.reads] == [("codex", 1)]
     assert [(each.kind, each.version, each.records) for each in status.unknown] == [("oddity", "1.2", 2)]

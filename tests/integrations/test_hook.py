@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from stillroom.ending import ended_sessions
 from stillroom.integrations.bounds import MAX_CONTEXT_CHARS, MAX_LOG_BYTES
 from stillroom.integrations.journal import append_line
-from stillroom.integrations.starting import is_due
+from stillroom.integrations.starting import _next_lock, is_due, is_offline
 from stillroom.pass_lock import take_pass_lock
 
 PROJECT = Path(__file__).parents[2]
@@ -241,10 +242,37 @@ def test_a_pass_is_started_beside_the_session_once_at_a_time(home: Path) -> None
     with sqlite3.connect(home / "state.sqlite3") as db:
         ((report,),) = db.execute("SELECT report_json FROM passes").fetchall()
     assert json.loads(report)["skipped"] is None
-    assert (home / "pass.stamp").exists() and f"started by session {THREAD}" in (home / "pass.log").read_text()
+    assert f"started by the end of session {THREAD}" in (home / "pass.log").read_text()
+    assert list(ended_sessions(str(home))) == [THREAD]
+    # By rules the end of a session is no reason to wait for; with a model the interval holds.
+    hook(home, "claude-code", "session-end", script=AND_ITS_PASS)
+    (home / "config.toml").write_text('[memories]\nextract_model = "provider:model"\n')
     hook(home, "claude-code", "session-end", script=AND_ITS_PASS)
     with sqlite3.connect(home / "state.sqlite3") as db:
-        assert db.execute("SELECT count(*) FROM passes").fetchone() == (1,)
+        assert db.execute("SELECT count(*) FROM passes").fetchone() == (2,)
+
+
+def test_many_sessions_that_end_at_once_share_the_next_pass(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("time.time", lambda: now)
+    monkeypatch.setattr("time.sleep", lambda seconds: begin_other())
+
+    def begin_other() -> None:
+        nonlocal now
+        now += 1
+        if lock:  # the pass that ran ends, and the next one begins
+            os.close(lock.pop())
+            os.utime(home / "pass.stamp", (now, now))
+        now += 6
+
+    os.utime(home / "pass.stamp", (900, 900))
+    held = take_pass_lock(str(home))
+    assert held is not None
+    lock = [held]
+    assert _next_lock(str(home)) is None
+    alone = _next_lock(str(home))
+    assert alone is not None
+    os.close(alone)
 
 
 @pytest.mark.slow
@@ -294,6 +322,9 @@ def test_a_pass_is_due_when_neither_the_stamp_nor_the_store_knows_a_recent_one(h
     for damaged in ("[memories", "memories = 3", "[memories]\npass_interval_minutes = 'x'"):
         (home / "config.toml").write_text(damaged)
         assert not is_due(str(home), now)
+        assert is_offline(str(home)) is ("'x'" in damaged)
+    (home / "config.toml").write_text('[memories]\nconsolidation_model = "provider:model"')
+    assert not is_offline(str(home))
 
 
 @pytest.mark.slow  # two seconds of waiting are what it shows

@@ -84,7 +84,7 @@ async def test_another_engine_takes_the_place_of_what_there_is_only_when_it_answ
 async def test_one_session_is_extracted_again_and_no_other(house: House) -> None:
     await house.run(Say(SAMPLE_MEMORY), engine=OFFLINE, backfill=True)
     chosen = min(house.engines())
-    again = await house.run(Say(SAMPLE_MEMORY), again=True, session=chosen)
+    again = await house.run(Say(SAMPLE_MEMORY), again=True, sessions=(chosen,))
     assert [outcome.thread_id for outcome in again.extract.outcomes] == [chosen]
     engines = house.engines()
     assert engines.pop(chosen) == "l:m" and set(engines.values()) == {OFFLINE}

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import msgspec
 from life_house import DAY, HOUR, NOW, LifeHouse, thread_id
 
+from stillroom import Recorder
 from stillroom.cli.report import _lines
 from stillroom.cli.status import _lines as status_lines
+from stillroom.config import Memories
 from stillroom.consolidate.outcome import Consolidated
+from stillroom.ending import ended_sessions, mark_ended
 from stillroom.insight.status import read_status
+from stillroom.pipeline import Options, run_pipeline
 from stillroom.undoing.versions import open_history, versions
 
 WISH = "From now on never commit to main directly; open a pull request."
@@ -120,3 +126,111 @@ def test_a_session_s_date_from_the_future_keeps_nothing_for_ever(tmp_path: Path)
     for _ in range(3):
         house.run(later=31 * DAY, backfill=True)
     assert house.states()["1"] == "expired"
+
+
+def test_a_session_that_its_client_ended_is_extracted_at_once(tmp_path: Path) -> None:
+    """`shared/cases/users/note_and_ended_session_wait.sh`, first half"""
+    house = LifeHouse(tmp_path, offline_idle_minutes=60)
+    ended, open_ = house.said(1, WISH, at=NOW - 2), house.said(2, "Always answer in German.", at=NOW - 2)
+    assert house.run().extract.claimed == 0  # type: ignore[union-attr]
+    mark_ended(str(house.settings.home), ended, at_ms=NOW * 1000)
+    report = house.run()
+    assert report.extract is not None and (report.extract.with_output, report.extract.left.not_idle) == (1, 1)
+    assert "never commit to main" in house.summary and "German" not in house.summary
+    # What is said later makes it go on.
+    house.said(1, WISH, "Also always squash the commits.", at=NOW + 2 * 60)
+    assert house.run(later=3 * 60).extract.claimed == 0  # type: ignore[union-attr]
+    assert house.run(later=3600).extract.claimed == 2  # type: ignore[union-attr]
+    assert "squash" in house.handbook and open_
+
+
+def test_without_a_model_everything_finished_is_taken_and_consolidated_at_once(tmp_path: Path) -> None:
+    house = LifeHouse(tmp_path)
+    for number in range(1, 8):
+        house.said(
+            number, f"Please always write test number {number} first.", at=NOW - 6 * 60, cwd=f"/home/a/p{number}"
+        )
+    house.said(8, "Always answer in German.", at=NOW - 4 * 60)
+    first = house.run()
+    assert first.extract is not None and (first.extract.with_output, first.extract.left.not_idle) == (7, 1)
+    second = house.run(later=2 * 60)
+    assert isinstance(second.consolidate, Consolidated) and second.consolidate.inputs == 8
+    assert "answer in German" in house.summary
+
+
+def test_a_model_keeps_the_pauses_and_the_cap_of_the_seeds(tmp_path: Path) -> None:
+    house = LifeHouse(tmp_path, extract_model="provider:model", consolidation_model="provider:model")
+    for number in range(1, 6):
+        house.said(number, WISH, at=NOW - 7 * HOUR)
+    house.said(6, WISH, at=NOW - HOUR)
+    memories, stage = house.settings.memories, house.settings.consolidating
+    assert (memories.idle_seconds, memories.threads_per_pass, stage.success_cooldown_seconds) == (6 * HOUR, 2, 6 * HOUR)
+    house.settings = msgspec.structs.replace(house.settings, memories=Memories(enabled=True))
+    offline = house.settings
+    assert (offline.memories.idle_seconds, offline.memories.threads_per_pass) == (300, None)
+    assert offline.consolidating.success_cooldown_seconds == 0
+
+
+def test_one_session_is_extracted_because_a_person_asks(tmp_path: Path) -> None:
+    house = LifeHouse(tmp_path)
+    old = house.said(1, WISH, at=NOW - 300 * DAY)
+    fresh = house.said(2, "Always answer in German.", at=NOW - 5)
+    house.said(3, "Always squash the commits.", at=NOW - DAY)
+    report = house.run(sessions=(old, fresh[:-1] + "2"))
+    assert report.extract is not None and report.extract.with_output == 2
+    assert "commit to main" in house.summary and "German" in house.summary and "squash" not in house.summary
+    again = house.run(sessions=(old,))
+    assert again.extract is not None and again.extract.claimed == 0
+
+
+def test_a_session_that_is_not_known_is_said_and_nothing_is_done(tmp_path: Path) -> None:
+    house = LifeHouse(tmp_path)
+    house.said(1, WISH)
+    for name, words in (("nobody", "no session `nobody` is known"), ("019a", "more than one session begins with")):
+        house.said(2, WISH)
+        pipeline = run_pipeline(house.settings, options=Options(sessions=(name,)), clock=house.clock)
+        report = asyncio.run(pipeline)
+        assert report.failed and report.stopped is not None and words in report.stopped.reason
+        assert report.extract is None
+
+
+def test_what_expired_comes_back_when_its_session_is_asked_for(tmp_path: Path) -> None:
+    house = LifeHouse(tmp_path)
+    house.said(2, WISH)
+    plain_output(house, 1)
+    house.run()
+    for _ in range(3):
+        house.run(later=40 * DAY)
+    assert house.states()["1"] == "expired"
+    report = house.run(sessions=(thread_id(1),))
+    assert report.extract is not None and (report.reopened, report.extract.claimed) == (1, 1)
+    assert house.states()["1"] in ("extracted", "no_output")
+
+
+def test_a_recorder_that_is_closed_has_a_finished_session(tmp_path: Path) -> None:
+    house = LifeHouse(tmp_path, offline_idle_minutes=60)
+    home = house.settings.home
+    with Recorder("mine", cwd="/home/a/shop", home=home, clock=house.clock) as recorder:
+        recorder.user(WISH)
+        recorder.assistant("Understood.")
+    other = Recorder("mine", cwd="/home/a/shop", home=home, clock=house.clock)
+    other.user("Always answer in German.")
+    other.assistant("Understood.")
+    other.close(over=False)
+    Recorder("mine", home=home).close()  # nothing was recorded
+    assert list(ended_sessions(str(home))) == [recorder.thread_id]
+    report = house.run()
+    assert report.extract is not None and report.extract.with_output == 1
+    assert "commit to main" in house.summary and "German" not in house.summary
+
+
+def test_marks_that_can_not_be_read_are_passed_over_and_the_file_stays_small(tmp_path: Path) -> None:
+    home = str(tmp_path)
+    (tmp_path / "ended.jsonl").write_bytes(
+        b'{"at_ms":1\n[]\n{"thread_id":"x","at_ms":"y"}\n\xff\n{"at_ms":5,"thread_id":"a"}\n'
+    )
+    assert ended_sessions(home) == {"a": 5}
+    for number in range(9000):
+        mark_ended(home, f"thread-{number % 50}", at_ms=number)
+    assert ended_sessions(home)["thread-49"] == 8999
+    assert (tmp_path / "ended.jsonl").stat().st_size < 300_000

@@ -14,7 +14,8 @@ HOUR = 3600
 DAY = 24 * HOUR
 STAMP = FileStamp(size=10, mtime_ns=20, offset=5)
 DRAFT = Stage1Draft(raw_memory="raw", rollout_summary="summary", rollout_slug="slug")
-MEMORIES = Memories()
+#: The rules of a model's extraction: those of the seeds.
+MEMORIES = Memories(extract_model="provider:model")
 ONE = StageOne()
 TWO = StageTwo()
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from store_samples import DAY, DRAFT, HOUR, NOW, ONE, claim, claimed_ids, extract, save, thread, try_claim
+from store_samples import DAY, DRAFT, HOUR, MEMORIES, NOW, ONE, claim, claimed_ids, extract, save, thread, try_claim
 
 from stillroom.clock import FixedClock
-from stillroom.config import Memories
 from stillroom.errors import StoreError
 from stillroom.store import RetryBackoff, RetryExhausted, Running, Stage1Claim, Store, UpToDate
 from stillroom.store.records import ThreadsLeft
@@ -155,7 +154,7 @@ def test_a_retry_and_an_upgrade_have_no_scan_limit(store: Store) -> None:
     stage = msgspec.structs.replace(ONE, thread_scan_limit=1)
     for asked in ({"retry": True}, {"upgrade": True}):
         (taken,) = store.extraction.claim(
-            worker_id="w", current_thread_id=None, memories=Memories(), stage=stage, max_claims=9, **asked
+            worker_id="w", current_thread_id=None, memories=MEMORIES, stage=stage, max_claims=9, **asked
         )
         assert taken.thread_id == "failed"
         store.extraction.release(taken)
@@ -172,7 +171,7 @@ def test_the_scan_limit_counts_threads_before_their_jobs_are_looked_at(store: St
         claims = store.extraction.claim(
             worker_id="w",
             current_thread_id=None,
-            memories=Memories(),
+            memories=MEMORIES,
             stage=msgspec.structs.replace(stage, thread_scan_limit=limit),
             max_claims=4,
             backfill=backfill,
@@ -189,7 +188,7 @@ def test_the_scan_limit_is_exact_among_threads_of_one_moment(store: Store) -> No
     claims = store.extraction.claim(
         worker_id="w",
         current_thread_id=None,
-        memories=Memories(),
+        memories=MEMORIES,
         stage=msgspec.structs.replace(ONE, thread_scan_limit=4),
         max_claims=6,
     )
@@ -420,7 +419,7 @@ def left(
     store: Store, *, backfill: bool = False, upgrade: bool = False, current: str | None = None, cwd: str | None = None
 ) -> ThreadsLeft:
     return store.extraction.count_left(
-        current_thread_id=current, memories=Memories(), backfill=backfill, upgrade=upgrade, cwd=cwd
+        current_thread_id=current, memories=MEMORIES, backfill=backfill, upgrade=upgrade, cwd=cwd
     )
 
 

@@ -88,6 +88,8 @@ def random_store(store: Store, clock: FixedClock, luck: random.Random) -> None:
             store.threads.set_memory_mode(known.thread_id, luck.choice(modes))
     if luck.random() < 0.2:
         store.extraction.reopen_offline()
+    ended = [known for known in store.threads.newest() if luck.random() < 0.3]
+    store.threads.end({known.thread_id: known.updated_at_ms + luck.choice([-20_000, -10_000, 0, 1]) for known in ended})
     if luck.random() < 0.5:
         store.jobs.retry_failed()
     if luck.random() < 0.2:
@@ -114,11 +116,15 @@ def test_the_rules_say_of_every_thread_what_the_claim_does(
     clock, luck = FixedClock(NOW * 1000), random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "s", clock=clock) as store:
         random_store(store, clock, luck)
-        memories = Memories(max_rollouts_per_startup=cap, min_rollout_idle_hours=6, max_rollout_age_days=10)
+        engine = luck.choice(["offline", "provider:model", "provider:model"])
+        memories = Memories(
+            extract_model=engine, max_rollouts_per_startup=cap, min_rollout_idle_hours=6, max_rollout_age_days=10
+        )
+        sessions = frozenset({"t0", "t1", "t99"} if luck.random() < 0.2 else ())
         stage = msgspec.structs.replace(ONE, thread_scan_limit=limit)
         current, cwd = luck.choice([None, "t0"]), luck.choice([None, "/repo", "/repo/", "/"])
         asked = {"current_thread_id": current, "memories": memories, "cwd": cwd}
-        asked |= {"backfill": backfill, "upgrade": upgrade}
+        asked |= {"backfill": backfill, "upgrade": upgrade, "sessions": sessions}
         everything = store.standings.of_all(question(clock, **asked))
         left = store.extraction.count_left(**asked)
         asked |= {"retry": retry}
@@ -128,7 +134,10 @@ def test_the_rules_say_of_every_thread_what_the_claim_does(
         ]
         survey = store.standings.survey(question(clock, stage=stage, **asked))
         claims = store.extraction.claim(
-            worker_id="w", stage=stage, max_claims=100 if backfill or upgrade or retry else cap, **asked
+            worker_id="w",
+            stage=stage,
+            max_claims=100 if backfill or upgrade or retry or sessions or engine == "offline" else cap,
+            **asked,
         )
     assert Counter((each.state, each.decided and each.decided.rule) for each in told) == {
         (each.state, each.rule): each.threads for each in survey.counts
@@ -146,10 +155,10 @@ def test_the_rules_say_of_every_thread_what_the_claim_does(
         assert each is not None
         assert [ruling.rule for ruling in each.extraction] == list(get_args(ExtractionRule))
         assert each.standing.decided == next((r for r in each.extraction if r.verdict != "passes"), None)
-    assert msgspec.to_builtins(left) == counted(everything, cwd)
+    assert msgspec.to_builtins(left) == counted(everything, cwd, sessions)
 
 
-def counted(standings: list[Standing], cwd: str | None) -> dict[str, int]:
+def counted(standings: list[Standing], cwd: str | None, sessions: frozenset[str]) -> dict[str, int]:
     """The rules' reasons by the names that the report of a pass has for them."""
     names = {
         "idle": "not_idle",
@@ -166,6 +175,7 @@ def counted(standings: list[Standing], cwd: str | None) -> dict[str, int]:
     }
     asked = cwd and cwd.rstrip("/")
     inside = [s for s in standings if asked is None or f"{s.thread.cwd}/".startswith(f"{asked}/")]
+    inside = [s for s in inside if not sessions or s.thread.thread_id in sessions]
     reasons = Counter(names.get(each.decided.rule) if each.decided else "waiting" for each in inside)
     return {name: reasons[name] for name in dict.fromkeys([*names.values(), "waiting"])}
 
@@ -254,7 +264,8 @@ CHANGES: dict[RuleName, tuple[str | None, str | None, str | None]] = {
     "source": (None, None, "nothing: only what people took part in is learnt from"),
     "current": (None, None, "a pass that another session starts, or a person"),
     "cwd": (None, None, "a pass without `--cwd`"),
-    "idle": ("memories.min_rollout_idle_hours", None, None),
+    "session": (None, None, "a pass without `--session`"),
+    "idle": ("memories.min_rollout_idle_hours", "stillroom run --session t", None),
     "age": ("memories.max_rollout_age_days", "stillroom run --backfill", None),
     "scan_limit": (None, "stillroom run --backfill", None),
     "lease": (None, "stillroom doctor --fix", None),

@@ -21,7 +21,7 @@ from stillroom.pipeline import PipelineReport
 from stillroom.recall.usage.counts import UsageReport
 from stillroom.spending import Usage
 from stillroom.store.records import Leaving, ThreadsLeft
-from stillroom.wording import many, plain
+from stillroom.wording import many, plain, span
 
 _SKIPPED = {
     "feature_off": "memories are switched off (`memories.enabled = false`)",
@@ -182,7 +182,7 @@ def _left(left: ThreadsLeft, settings: Settings) -> str:
     memories = settings.memories
     reasons = (
         (left.waiting, "for the next pass"),
-        (left.not_idle, f"active in the last {memories.min_rollout_idle_hours} h"),
+        (left.not_idle, f"active in the last {span(memories.idle_seconds)} (`--session ID` takes one)"),
         (left.too_old, f"older than {many(memories.max_rollout_age_days, 'day')} (--backfill takes them)"),
         (left.running, "with another pass, or one that was killed (its lease ends within the hour)"),
         (left.retry_later, "failed, tried again later (--retry: now)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stillroom.cli.moment import moment
 from stillroom.pausing import told_pause
 from stillroom.store.rules import Ruling, Values
-from stillroom.wording import many
+from stillroom.wording import many, span
 
 
 def why(ruling: Ruling) -> str:
@@ -55,10 +55,12 @@ def _refused(ruling: Ruling, values: Values) -> str:
             return f"no person was at the other end (`{values['source']}`)"
         case "current":
             return "the pass is started from it"
+        case "session":
+            return "it is none of the sessions that were asked for"
         case "cwd":
             return f"it did not run in `{values['asked']}` or below"
         case "idle":
-            return f"active less than {values['min_rollout_idle_hours']} h ago"
+            return f"active less than {span(int(values['idle_seconds'] or 0))} ago"
         case "age":
             return f"not active for more than {_many(values['max_rollout_age_days'], 'day')}"
         case "scan_limit":
@@ -130,6 +132,10 @@ def _passed(ruling: Ruling, values: Values) -> str:
             return "the pass is not started from it"
         case "cwd":
             return f"it ran in `{values['cwd']}`" if values["cwd"] else "it does not say in which folder it ran"
+        case "session":
+            return "it was asked for" if values["asked"] else "no other session was asked for"
+        case "idle" if values["ended"]:
+            return "its client said that it is over"
         case "idle":
             return f"quiet since {moment(values['updated_at'])}"
         case "age":

@@ -30,13 +30,13 @@ def run_command(
     home: Path | None = None,
     root: Path | None = None,
     cwd: Path | None = None,
+    sessions: Annotated[list[str] | None, Option(name="--session")] = None,
     trigger_thread: str | None = None,
     ephemeral: bool = False,
     backfill: bool = False,
     upgrade: bool = False,
     again: bool = False,
     engine: str | None = None,
-    session: str | None = None,
     retry: bool = False,
     adopt: bool = False,
     max_threads: Annotated[int | None, Option(name="--max", at_least=0)] = None,
@@ -47,15 +47,16 @@ def run_command(
 ) -> int:
     """Distil finished sessions into the memory folder: extract what is new, then consolidate.
 
-    Takes at most `max_rollouts_per_startup` threads that have been idle for `min_rollout_idle_hours`, so that it may
-    run at every session start. It never touches the sessions themselves.
+    Takes sessions that are finished: their client said so, or they are quiet for `offline_idle_minutes`. A model takes
+    at most `max_rollouts_per_startup` of them, quiet for `min_rollout_idle_hours`. It never touches the sessions
+    themselves.
 
     ```
     stillroom run                        # what a hook does
     stillroom run --backfill             # everything that is finished, however old
     stillroom run --backfill --max 20    # the newest 20 of it
     stillroom run --backfill --dry-run   # what that would send to a model, and what it costs
-    stillroom run --again --dry-run      # what it would cost to extract again what is empty or old
+    stillroom run --session 019a0001     # this one, at once
     stillroom run --json | jq .extract
     ```
 
@@ -67,6 +68,9 @@ def run_command(
         The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     cwd
         Extract only sessions that ran in this folder or below it.
+    sessions
+        Extract only this session, by its id or the beginning of it, however old it is and without waiting until it is
+        quiet; then consolidate at once. With `--again` also one that was extracted. May be repeated.
     trigger_thread
         The session that this pass is started from. It is never extracted; a sub-agent starts nothing.
     ephemeral
@@ -80,9 +84,7 @@ def run_command(
         Extract again what gave nothing, and what another engine, or an older prompt or release, made. What there is
         stays until the new answer is there. Asks first where it costs more than `ask_above_usd`.
     engine
-        With `--again`: extract with this model, or `offline`, instead of `memories.extract_model`.
-    session
-        With `--again`: only this session, however it was extracted.
+        With `--again` or `--session`: extract with this model, or `offline`, instead of `memories.extract_model`.
     retry
         Try again at once what failed: all of it, however often it did and however old it is, and nothing else.
     adopt
@@ -101,8 +103,8 @@ def run_command(
     json
         Print the whole report as JSON on stdout.
     """
-    if not again and (engine or session):
-        raise CommandLineError("`--engine` and `--session` go with `--again`", hint="stillroom run --again …")
+    if engine and not (again or sessions):
+        raise CommandLineError("`--engine` goes with `--again` or `--session`", hint="stillroom run --again …")
     settings = load_settings(home=home, root=root)
     if engine:
         memories = msgspec.structs.replace(settings.memories, extract_model=engine)
@@ -113,11 +115,11 @@ def run_command(
         backfill=backfill,
         upgrade=upgrade,
         again=again,
-        session=session,
         retry=retry,
         adopt=adopt,
         max_threads=max_threads,
         cwd=str(cwd.absolute()) if cwd else None,
+        sessions=tuple(sessions or ()),
         dry_run=dry_run,
         agreed=yes,
     )

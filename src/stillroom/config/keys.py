@@ -50,10 +50,12 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_rollout_age_days: int = 10
     #: A hook starts no pass sooner after the last one.
     pass_interval_minutes: int = 15
-    #: Threads taken in one pass, and jobs of phase 1 that may run at once on all processes.
+    #: Threads that a model extracts in one pass, and jobs of phase 1 that may run at once; the rules take all.
     max_rollouts_per_startup: int = 2
-    #: A thread counts as finished after so many hours without activity.
+    #: Before a model extracts a thread, so many hours without activity, unless its client said that it is over.
     min_rollout_idle_hours: int = 6
+    #: The same for the rules, in minutes: what they do too early costs nothing, and is done again.
+    offline_idle_minutes: int = 5
     #: With less of a quota left no model is called.
     min_rate_limit_remaining_percent: int = 25
     #: Output and uncached input tokens of one pass, at most; a usual one uses one or two million. `0` sends nothing.
@@ -91,6 +93,24 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     #: How the tools of the consolidation agent are confined; `auto`: the best that the machine has.
     jail: JailChoice = "auto"
 
+    @property
+    def idle_seconds(self) -> int:
+        """A thread counts as finished after so long without activity."""
+        if self.extract_model == OFFLINE:
+            return max(self.offline_idle_minutes, 0) * 60
+        return max(self.min_rollout_idle_hours, 0) * 3600
+
+    @property
+    def idle_setting(self) -> str:
+        """Where that is set."""
+        is_offline = self.extract_model == OFFLINE
+        return "memories.offline_idle_minutes" if is_offline else "memories.min_rollout_idle_hours"
+
+    @property
+    def threads_per_pass(self) -> int | None:
+        """How many threads a pass takes that nobody asked for more; None: all that are finished."""
+        return None if self.extract_model == OFFLINE else self.max_rollouts_per_startup
+
 
 CLAMPS: dict[str, tuple[int, int]] = {
     "max_raw_memories_for_consolidation": (1, 4096),
@@ -99,6 +119,7 @@ CLAMPS: dict[str, tuple[int, int]] = {
     "pass_interval_minutes": (1, 1440),
     "max_rollouts_per_startup": (1, 128),
     "min_rollout_idle_hours": (1, 48),
+    "offline_idle_minutes": (0, 2880),
     "min_rate_limit_remaining_percent": (0, 100),
     "summary_token_limit": (100, 20_000),
     "max_weighted_tokens_per_run": (0, 4 * 10**12),

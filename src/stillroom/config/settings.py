@@ -10,7 +10,17 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from stillroom.config.keys import ALIASES, CLAMPS, Features, Memories, Provider, RolloutBudgetTable, Source, clamp
+from stillroom.config.keys import (
+    ALIASES,
+    CLAMPS,
+    OFFLINE,
+    Features,
+    Memories,
+    Provider,
+    RolloutBudgetTable,
+    Source,
+    clamp,
+)
 from stillroom.config.numbers import DatabaseLimits, Recalling, StageOne, StageTwo
 from stillroom.errors import ConfigError
 from stillroom.homes import HOMES
@@ -35,6 +45,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         timeout_ms = min(self.database_limits.impatient_timeout_ms, self.database_limits.busy_timeout_ms)
         limits = msgspec.structs.replace(self.database_limits, busy_timeout_ms=timeout_ms)
         return msgspec.structs.replace(self, database_limits=limits)
+
+    @property
+    def consolidating(self) -> StageTwo:
+        """The numbers of phase 2: without a model there is no pause after a success, as nothing is paid for."""
+        if self.memories.consolidation_model != OFFLINE:
+            return self.stage_two
+        return msgspec.structs.replace(self.stage_two, success_cooldown_seconds=0)
 
     @property
     def root(self) -> Path:

@@ -74,7 +74,7 @@ async def run_phase2(
         if isinstance(claim, ConsolidationClaim):
             store.consolidation.fail(claim.ownership_token, reason="stopped as it began", retry_delay_seconds=0)
 
-    claim_lock = partial(store.consolidation.claim, worker_id=worker_id, stage=settings.stage_two)
+    claim_lock = partial(store.consolidation.claim, worker_id=worker_id, stage=settings.consolidating)
     try:
         if await asyncio.to_thread(_has_nothing_to_do, settings, store):
             return _counted(Skipped(status="skipped_no_input"))

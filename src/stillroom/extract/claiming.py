@@ -24,17 +24,17 @@ async def claim_rounds(
     retry: bool,
     max_threads: int | None,
     cwd: str | None,
-    session: str | None,
+    sessions: frozenset[str],
 ) -> AsyncIterator[list[Stage1Claim]]:
     """Yield rounds of claims, none empty. One round; with `backfill` as many as it takes, of any age; with `upgrade` as
     many, those that were reopened of any age; with `retry` as many of those that failed, of any age, and no others;
-    with `session` only this one.
+    with `sessions` these.
 
     `max_threads` takes the place of `max_rollouts_per_startup`. A round is only claimed when the last one is done, so
     that no lease waits for hours.
     """
     memories, stage = settings.memories, settings.stage_one
-    left = most_threads(memories, take_all=backfill or upgrade or retry, max_threads=max_threads)
+    left = most_threads(memories, take_all=backfill or upgrade or retry or bool(sessions), max_threads=max_threads)
     seen: set[str] = set()
 
     def release(claims: Iterable[Stage1Claim]) -> None:
@@ -54,7 +54,7 @@ async def claim_rounds(
             upgrade=upgrade,
             retry=retry,
             cwd=cwd,
-            session=session,
+            sessions=sessions,
         )
         claims = await take(claim_round, give_back=release)
         # A thread that comes a second time would come for ever.

@@ -34,7 +34,7 @@ async def run_phase1(
     retry: bool = False,
     max_threads: int | None = None,
     cwd: str | None = None,
-    session: str | None = None,
+    sessions: frozenset[str] = frozenset(),
     engine: Engine | None = None,
     allowance: Allowance | None = None,
     workers: Sequence[Worker] = (),
@@ -69,7 +69,7 @@ async def run_phase1(
             retry=retry,
             max_threads=max_threads,
             cwd=cwd,
-            session=session,
+            sessions=sessions,
         ):
             telemetry.count("memory.phase1", len(claims), status="claimed")
             claimed += len(claims)
@@ -99,7 +99,7 @@ async def run_phase1(
         backfill=backfill,
         upgrade=upgrade,
         cwd=cwd,
-        session=session,
+        sessions=sessions,
     )
     report = make_report(outcomes, engine=settings.memories.extract_model, duration_ms=duration_ms, left=left)
     _send_metrics(report)

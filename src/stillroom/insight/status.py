@@ -241,7 +241,7 @@ def _consolidation(job: Job | None, settings: Settings, now: int) -> Consolidati
         return Consolidation(state="held")
     if job.last_error is not None:
         return Consolidation(state="failed", until=job.retry_at, last_error=job.last_error)
-    rested = (job.finished_at or 0) + settings.stage_two.success_cooldown_seconds
+    rested = (job.finished_at or 0) + settings.consolidating.success_cooldown_seconds
     if job.finished_at is not None and job.finished_at <= now < rested:
         return Consolidation(state="resting", until=rested)
     behind = (job.input_watermark or 0) > (job.last_success_watermark or 0)

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 
+from stillroom.ending import mark_ended
 from stillroom.integrations.bounds import GIVE_UP_SECONDS, MAX_CONTEXT_CHARS
 from stillroom.integrations.event import AGENTS, EVENTS, Event, read_event
 from stillroom.integrations.journal import log_failure, log_session, was_given
@@ -60,9 +61,11 @@ def _serve(home: str, event: Event) -> None:
     try:
         if event.name == "session-start" and _wants_memory(home, event):
             _tell(home, event)
+        if event.name == "session-end" and event.thread_id:
+            mark_ended(home, event.thread_id, at_ms=time.time_ns() // 1_000_000)
     finally:  # a pass may be what mends it
         if not _is_ephemeral(event):
-            start_pass(home, event.thread_id)
+            start_pass(home, event.thread_id, over=event.name == "session-end")
 
 
 def _tell(home: str, event: Event) -> None:

@@ -6,7 +6,13 @@ import os
 import sys
 import time
 
-from stillroom.integrations.bounds import MAX_LOG_BYTES, PASS_INTERVAL_MINUTES, START_FLOOR_SECONDS
+from stillroom.integrations.bounds import (
+    AT_ONCE_FLOOR_SECONDS,
+    LOCK_WAIT_SECONDS,
+    MAX_LOG_BYTES,
+    PASS_INTERVAL_MINUTES,
+    START_FLOOR_SECONDS,
+)
 from stillroom.integrations.journal import log_failure
 from stillroom.pass_lock import take_pass_lock
 from stillroom.pausing import paused_since
@@ -21,18 +27,21 @@ if TYPE_CHECKING:
 OFF = "STILLROOM_HOOK"
 
 
-def start_pass(home: str, thread_id: str) -> None:
+def start_pass(home: str, thread_id: str, *, over: bool = False) -> None:
     """Start a pass if one is due, and return at once: looking closer and starting are the child's work.
+
+    A session that is over is extracted itself. By rules that is done at once, as it costs nothing, so that the next
+    session knows what was said in this one.
 
     The child leaves the session's process group and its streams, takes the lock that the pass then holds until it ends,
     and becomes `stillroom run`.
     """
-    if not hasattr(os, "fork") or not _worth_looking(home):
+    if not hasattr(os, "fork") or not (over or _worth_looking(home)):
         return
     if since := paused_since(home):
         log_failure(home, f"no pass is started: paused since {since} (`stillroom resume`)")
         return
-    _detached(home, "starting a pass", lambda: _become_pass(home, thread_id))
+    _detached(home, "starting a pass", lambda: _become_pass(home, thread_id, over=over))
 
 
 def _detached(home: str, what: str, become: Callable[[], None]) -> None:
@@ -72,20 +81,39 @@ def _leave_streams(home: str) -> None:
     os.closerange(3, 1024)
 
 
-def _become_pass(home: str, thread_id: str) -> None:
-    lock = take_pass_lock(home)
-    if lock is None or not is_due(home, time.time()):
+def _become_pass(home: str, thread_id: str, *, over: bool) -> None:
+    at_once = over and is_offline(home)
+    lock = _next_lock(home) if at_once else take_pass_lock(home)
+    if lock is None or not (at_once or is_due(home, time.time())):
         return
     _touch(home + "/" + STAMP)
     os.set_inheritable(lock, True)
     # `-P`: the folder in which a program is started is no place to import from.
     command = [sys.executable, "-P", "-m", "stillroom", "run", "--home", home]
-    if thread_id:
+    if thread_id and not over:
         command += ["--trigger-thread", thread_id]
     os.chdir(home)
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    os.write(2, f"== {moment} started by session {thread_id or '(unnamed)'}\n".encode())
+    by = "the end of session" if over else "session"
+    os.write(2, f"== {moment} started by {by} {thread_id or '(unnamed)'}\n".encode())
     os.execve(command[0], command, {**os.environ, OFF: "off"})
+
+
+def _next_lock(home: str) -> int | None:
+    """The lock of the next pass. None: one that began meanwhile, and sees the end of the session, does it.
+
+    The pass that runs now may have looked before the session ended, so it is waited for.
+    """
+    began = time.time()
+    while time.time() - began < LOCK_WAIT_SECONDS:
+        age = time.time() - _stamped(home)
+        if not 0 <= age < AT_ONCE_FLOOR_SECONDS and (lock := take_pass_lock(home)) is not None:
+            if _stamped(home) < began:
+                return lock
+            os.close(lock)
+            return None
+        time.sleep(0.2)
+    return None
 
 
 def is_due(home: str, now: float) -> bool:
@@ -119,14 +147,30 @@ def _recorded(home: str) -> float:
     return float(last or 0)
 
 
-def _interval_minutes(home: str) -> int:
+def is_offline(home: str) -> bool:
+    """Whether both phases are done by rules, as far as the settings say."""
+    memories = _memories(home)
+    return memories is not None and all(
+        memories.get(name, "offline") == "offline" for name in ("extract_model", "consolidation_model")
+    )
+
+
+def _memories(home: str) -> dict[str, object] | None:
+    """What `config.toml` says under `[memories]`; None: it can't be read."""
     import tomllib
 
     try:
         with open(home + "/config.toml", "rb") as file:
-            minutes = tomllib.load(file)["memories"]["pass_interval_minutes"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return PASS_INTERVAL_MINUTES
+            memories = tomllib.load(file).get("memories", {})
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):
+        return None
+    return memories if isinstance(memories, dict) else None
+
+
+def _interval_minutes(home: str) -> int:
+    minutes = (_memories(home) or {}).get("pass_interval_minutes")
     return minutes if isinstance(minutes, int) and 1 <= minutes <= 1440 else PASS_INTERVAL_MINUTES
 
 

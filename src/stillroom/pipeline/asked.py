@@ -23,10 +23,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     backfill: bool = False
     #: Extract again what the offline engine extracted, all of it at once and however old, and consolidate at once.
     upgrade: bool = False
-    #: Extract again what gave nothing, and what another engine or other words made; or `session` alone.
+    #: Extract again what gave nothing, and what another engine or other words made; or `sessions`, however extracted.
     again: bool = False
-    #: Only this one.
-    session: str | None = None
     #: Try again at once what failed, however often it did and however old it is, all of it; nothing else is extracted.
     retry: bool = False
     #: Take over a memory folder that holds another program's memories; what is in it is kept in the history first.
@@ -35,6 +33,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_threads: int | None = None
     #: Only threads that ran in this folder or below it.
     cwd: str | None = None
+    #: Only these sessions, by their ids or the beginnings of them: at once, of any age, and consolidate at once.
+    sessions: tuple[str, ...] = ()
     #: Only tell what would be done and what it would cost, on a copy of the database: nothing is sent or changed.
     dry_run: bool = False
     #: A person agrees to what the first calls of a model cost, whatever it is.
@@ -43,7 +43,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def take_all(self) -> bool:
         """A person asks for all that there is of something, not for what the start of a session may take."""
-        return self.backfill or self.reopens or self.retry
+        return self.backfill or self.reopens or self.retry or bool(self.sessions)
 
     @property
     def reopens(self) -> bool:

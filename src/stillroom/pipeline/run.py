@@ -21,6 +21,7 @@ from stillroom.config import OFFLINE, Settings
 from stillroom.consolidate.job import consent
 from stillroom.consolidate.outcome import Phase2Report
 from stillroom.consolidate.run import run_phase2
+from stillroom.ending import ended_sessions
 from stillroom.errors import StoreError, WorkspaceError
 from stillroom.extract.guard import Guard, default_guard
 from stillroom.extract.prompt import prompt_version
@@ -43,6 +44,7 @@ from stillroom.store.records import Leaving
 from stillroom.undoing.alone import beside_others
 from stillroom.undoing.finishing import finish_if_begun
 from stillroom.undoing.projects import obey_switches
+from stillroom.wording import plain
 from stillroom.workspace.extensions import seed_instructions
 from stillroom.workspace.layout import prepare_folder
 
@@ -123,6 +125,8 @@ class _Pass(msgspec.Struct, kw_only=True):
     worker_id: str
     workers: Sequence[Worker]
     on_progress: ProgressListener
+    #: Those that were asked for; empty: all.
+    sessions: frozenset[str] = frozenset()
 
     async def run(self) -> PipelineReport:
         """The steps in their order. An error of the database or the folder ends them, and is in the report."""
@@ -178,6 +182,8 @@ class _Pass(msgspec.Struct, kw_only=True):
         threads = await register_threads(settings, store, on_progress=self.on_progress)
         self._put(threads=threads)
         begin_for(threads.found, self.workers)  # what is new is likely to be extracted; they get ready meanwhile
+        await asyncio.to_thread(store.threads.end, ended_sessions(str(settings.home)))
+        self.sessions = await asyncio.to_thread(self._find_sessions)
         if reason := await gate_source(store, self.trigger):  # what the trigger is may only be known now
             self._put(skipped=reason)
             return False
@@ -198,6 +204,10 @@ class _Pass(msgspec.Struct, kw_only=True):
             return False
         return True
 
+    def _find_sessions(self) -> frozenset[str]:
+        """The sessions that were asked for, now that all are known. Raises `StoreError`."""
+        return frozenset(_session(self.store, name) for name in self.options.sessions)
+
     def _paused_since(self) -> str | None:
         return paused_since(str(self.settings.home))
 
@@ -210,10 +220,12 @@ class _Pass(msgspec.Struct, kw_only=True):
         reopened = await asyncio.to_thread(store.extraction.reopen_offline) if self.options.upgrade else 0
         if self.options.again:
             memories = self.settings.memories
-            reopen = partial(store.extraction.reopen, engine=memories.extract_model, session=self.options.session)
+            reopen = partial(store.extraction.reopen, engine=memories.extract_model, sessions=self.sessions)
             words = None if memories.extract_model == OFFLINE else prompt_version(memories.extraction_input)
             reopened += await asyncio.to_thread(partial(reopen, prompt=words))
         retried = await asyncio.to_thread(store.jobs.retry_failed) if self.options.retry else 0
+        if self.sessions:
+            reopened += await asyncio.to_thread(store.extraction.reopen_expired, self.sessions)
         return reopened, retried
 
     async def _forecast(self, store: Store) -> Forecast:
@@ -224,11 +236,11 @@ class _Pass(msgspec.Struct, kw_only=True):
             now_ms=self.clock.now_ms(),
             current_thread_id=self.trigger.thread_id,
             cwd=options.cwd,
-            session=options.session,
             backfill=options.backfill,
             upgrade=options.reopens,
             retry=options.retry,
             max_threads=options.max_threads,
+            sessions=self.sessions,
         )
         listen = _from_thread(self.on_progress)
         return await asyncio.to_thread(forecast, self.settings, store, question, on_progress=listen)
@@ -265,7 +277,7 @@ class _Pass(msgspec.Struct, kw_only=True):
             retry=options.retry,
             max_threads=options.max_threads,
             cwd=options.cwd,
-            session=options.session,
+            sessions=self.sessions,
             allowance=allowance,
             workers=self.workers,
             on_progress=self.on_progress,
@@ -283,6 +295,16 @@ class _Pass(msgspec.Struct, kw_only=True):
             origins=partial(origins_of, self.settings, self.store),
             on_progress=self.on_progress,
         )
+
+
+def _session(store: Store, name: str) -> str:
+    """The one session whose id begins so."""
+    found = store.threads.beginning(name, limit=2)
+    if not found:
+        raise StoreError(f"no session `{plain(name)}` is known", hint="`stillroom threads` lists them")
+    if len(found) > 1 and found[0].thread_id != name:
+        raise StoreError(f"more than one session begins with `{plain(name)}`", hint="`stillroom threads` lists them")
+    return found[0].thread_id
 
 
 def _from_thread(listener: ProgressListener) -> ProgressListener:

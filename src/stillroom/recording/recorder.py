@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import RedactionStyle, default_home
+from stillroom.ending import mark_ended
 from stillroom.recording.lines import encoded, item_payload, line, meta_payload, usage_payload, whole_text
 from stillroom.recording.names import check_thread_id, file_id, find_rollouts, new_thread_id, rollout_path
 from stillroom.recording.rollout_file import RolloutFile, last_total
@@ -80,6 +81,7 @@ class Recorder:
         now = self._clock.now_ms()
         self._file = RolloutFile(known or rollout_path(self._home, self.thread_id, created_at_ms=now), durable=durable)
         self._total = last_total(known) if known else Usage()
+        self._is_open = True
         # Protects the total: it must be written in the order in which it grows.
         self._counting = threading.Lock()
 
@@ -167,9 +169,16 @@ class Recorder:
             child.user(task)
         return child
 
-    def close(self) -> None:
-        """Release the file. A thread that is to go on is recorded by another recorder with its id."""
+    def close(self, *, over: bool = True) -> None:
+        """Release the file, and say that the session is over: the next pass extracts it without waiting.
+
+        A thread may go on all the same, recorded by another recorder with its id. Where that is sure, `over=False` only
+        releases the file. Closing twice is closing once.
+        """
         self._file.close()
+        if over and self._parent is None and self._is_open and self.path.exists():
+            mark_ended(str(self._home), self.thread_id, at_ms=self._clock.now_ms())
+        self._is_open = False
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,8 @@
 """Which threads may be claimed for phase 1, and which of them a worker gets (spec §4.4-4.6).
 
 Where this differs from Codex: taking over a job whose owner went silent costs it a retry, so that a rollout which kills
-its worker is not run for ever; a backfill has neither age nor scan limit; threads can be reopened, and an upgrade
+its worker is not run for ever; a backfill has neither age nor scan limit; a session whose client said that it is
+over waits for nothing, and one that is extracted by rules only a moment; threads can be reopened, and an upgrade
 takes these however old they are; a retry takes those that failed, and no others.
 
 All functions run inside a transaction of the caller.
@@ -9,6 +10,7 @@ All functions run inside a transaction of the caller.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Sequence, Set
 from itertools import islice
@@ -32,7 +34,8 @@ from stillroom.store.records import (
 from stillroom.store.sql import execute
 from stillroom.store.texts import from_sql, to_sql
 
-_HOUR_MS = 3600 * 1000
+#: A client may write a last record just behind the moment at which it says that the session is over.
+ENDED_SLACK_MS = 10_000
 #: Before every thread: a backfill has no age limit.
 _EVER_MS = -(2**62)
 #: After every thread.
@@ -63,12 +66,15 @@ def scan(
     upgrade: bool,
     retry: bool,
     cwd: str | None,
-    session: str | None,
+    sessions: frozenset[str],
     limit: int,
     seen: Set[str],
     now_ms: int,
 ) -> list[Candidate]:
-    """The newest threads that are eligible, quiet for long enough, and behind. Those in `seen` are passed over."""
+    """The newest threads that are eligible, over or quiet for long enough, and behind. Those in `seen` are passed over.
+
+    With `sessions` only these, of any age and without a pause.
+    """
     if stage.thread_scan_limit <= 0:
         return []
     span = _span(
@@ -78,12 +84,12 @@ def scan(
         upgrade=upgrade,
         retry=retry,
         cwd=cwd,
-        session=session,
+        sessions=sessions,
         now_ms=now_ms,
     )
     only_failed = retry and not (backfill or upgrade)
     # Who asks for all gets no edge: thousands of extracted threads must not hide the older ones behind them.
-    has_edge = not (backfill or upgrade or retry)
+    has_edge = not (backfill or upgrade or retry or sessions)
     edge = execute(db, "find_scan_edge", **span, scan_limit=stage.thread_scan_limit).fetchone() if has_edge else None
     edge_ms, edge_thread_id = edge or (span["oldest_ms"], "")
     rows = execute(db, "scan_threads", **{**span, "oldest_ms": edge_ms, "edge_thread_id": edge_thread_id})
@@ -105,7 +111,7 @@ def count_left(
     backfill: bool,
     upgrade: bool,
     cwd: str | None,
-    session: str | None,
+    sessions: frozenset[str],
     now_ms: int,
 ) -> ThreadsLeft:
     """Why a scan with the same arguments leaves the threads that it leaves."""
@@ -116,7 +122,7 @@ def count_left(
         upgrade=upgrade,
         retry=False,
         cwd=cwd,
-        session=session,
+        sessions=sessions,
         now_ms=now_ms,
     )
     rows = execute(db, "count_left", **span, now=now_ms // 1000)
@@ -131,18 +137,24 @@ def _span(
     upgrade: bool,
     retry: bool,
     cwd: str | None,
-    session: str | None,
+    sessions: frozenset[str],
     now_ms: int,
 ) -> dict[str, object]:
     young_ms = now_ms - max(memories.max_rollout_age_days, 0) * DAY_SECONDS * 1000
     return {
-        "oldest_ms": _EVER_MS if backfill or upgrade or retry else young_ms,
-        "oldest_new_ms": _EVER_MS if backfill else _NEVER_MS if retry and not upgrade else young_ms,
-        "newest_ms": now_ms - max(memories.min_rollout_idle_hours, 0) * _HOUR_MS,
+        "oldest_ms": _EVER_MS if backfill or upgrade or retry or sessions else young_ms,
+        "oldest_new_ms": _EVER_MS if backfill or sessions else _NEVER_MS if retry and not upgrade else young_ms,
+        "newest_ms": _NEVER_MS if sessions else now_ms - memories.idle_seconds * 1000,
+        "slack_ms": ENDED_SLACK_MS,
+        "sessions": as_json(sessions),
         "current_thread_id": current_thread_id and to_sql(current_thread_id),
         "cwd": cwd and to_sql(cwd.rstrip("/")),
-        "session": session and to_sql(session),
     }
+
+
+def as_json(sessions: frozenset[str]) -> str | None:
+    """As the queries take them; None: no session is asked for."""
+    return json.dumps(sorted(sessions)) if sessions else None
 
 
 def claim_first(

@@ -6,7 +6,7 @@ Each method of `Extraction` is one transaction, but for `claim`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Memories, StageOne
@@ -51,12 +51,12 @@ class Extraction:
         upgrade: bool = False,
         retry: bool = False,
         cwd: str | None = None,
-        session: str | None = None,
+        sessions: frozenset[str] = frozenset(),
     ) -> list[Stage1Claim]:
         """Claim the newest threads that need extraction, at most `max_claims`, which is also the cap of fresh leases
         of all workers together. With `backfill` a thread may be of any age, with `upgrade` one that was reopened;
         `retry` alone takes only those that `Jobs.retry_failed` reopened, of any age; with `cwd` it ran there or
-        below; `session` takes this one alone."""
+        below; with `sessions` it is one of these, of any age and however short it is quiet."""
         claimed: list[Stage1Claim] = []
         seen: set[str] = set()
         while len(claimed) < max_claims:
@@ -70,7 +70,7 @@ class Extraction:
                     upgrade=upgrade,
                     retry=retry,
                     cwd=cwd,
-                    session=session,
+                    sessions=sessions,
                     limit=max_claims - len(claimed),
                     seen=seen,
                     now_ms=self._clock.now_ms(),
@@ -101,7 +101,7 @@ class Extraction:
         backfill: bool = False,
         upgrade: bool = False,
         cwd: str | None = None,
-        session: str | None = None,
+        sessions: frozenset[str] = frozenset(),
     ) -> ThreadsLeft:
         """Why threads are left that `claim`, asked the same, does not claim; what a retry passes over is no reason."""
         with self._database.read() as db:
@@ -112,7 +112,7 @@ class Extraction:
                 backfill=backfill,
                 upgrade=upgrade,
                 cwd=cwd,
-                session=session,
+                sessions=sessions,
                 now_ms=self._clock.now_ms(),
             )
 
@@ -235,14 +235,19 @@ class Extraction:
         with self._database.read() as db:
             return leases.count_leased(db, STAGE1, now=self._clock.now()) > 0
 
+    def reopen_expired(self, thread_ids: Iterable[str]) -> int:
+        """Have again what was extracted of these and left unused. Returns of how many."""
+        with self._database.write() as db:
+            return sum(execute(db, "reopen_expired", thread_id=to_sql(thread_id)).rowcount for thread_id in thread_ids)
+
     def reopen_offline(self, engine: str = OFFLINE) -> int:
         """Make threads that this engine did last claimable again, with all their retries, until the next success. The
         output stays until then. Returns how many."""
         with self._database.write() as db:
             return execute(db, "reopen_jobs", engine=engine, retries=StageOne().retries).rowcount
 
-    def reopen(self, *, engine: str, prompt: str | None, session: str | None) -> int:
-        """Make threads claimable again, with all their retries: `session`; without one those that gave nothing, and
+    def reopen(self, *, engine: str, prompt: str | None, sessions: frozenset[str] = frozenset()) -> int:
+        """Make threads claimable again, with all their retries: `sessions`; without any those that gave nothing, and
         those whose memory was not made by this engine with these words. What there is stays until the next success.
         Returns how many."""
         retries = StageOne().retries
@@ -253,7 +258,7 @@ class Extraction:
                 engine=engine,
                 prompt=prompt,
                 release=VERSION,
-                session=session and to_sql(session),
+                sessions=claims.as_json(sessions),
                 retries=retries,
             ).rowcount
 

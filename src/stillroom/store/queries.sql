@@ -98,6 +98,11 @@ ON CONFLICT (agent, rollout_path) DO UPDATE SET
     file_mtime_ns = excluded.file_mtime_ns,
     file_offset = excluded.file_offset;
 
+-- end_thread --
+-- The client said that the session is over.
+UPDATE threads SET ended_at_ms = :at_ms
+WHERE thread_id = :thread_id AND coalesce(ended_at_ms, 0) < :at_ms;
+
 -- forget_copy --
 -- A file that is gone, or is read itself.
 DELETE FROM thread_copies
@@ -384,8 +389,8 @@ WHERE thread_id = :thread_id;
 -- are extracted already, so that a pass stays short on a home with years of sessions.
 SELECT updated_at_ms, thread_id
 FROM threads
-WHERE is_eligible = 1 AND updated_at_ms BETWEEN :oldest_ms AND :newest_ms AND thread_id IS NOT :current_thread_id
-    AND (:session IS NULL OR thread_id = :session)
+WHERE is_eligible = 1 AND updated_at_ms >= :oldest_ms AND thread_id IS NOT :current_thread_id
+    AND (updated_at_ms <= :newest_ms OR ended_at_ms + :slack_ms >= updated_at_ms)
     AND (:cwd IS NULL OR cwd = :cwd OR substr(cwd, 1, length(:cwd) + 1) = :cwd || '/')
 ORDER BY updated_at_ms DESC, thread_id DESC
 LIMIT 1 OFFSET :scan_limit - 1;
@@ -401,8 +406,10 @@ SELECT
 FROM threads AS thread
 LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
 LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
-WHERE thread.is_eligible = 1 AND thread.updated_at_ms BETWEEN :oldest_ms AND :newest_ms
-    AND thread.thread_id IS NOT :current_thread_id AND (:session IS NULL OR thread.thread_id = :session)
+WHERE thread.is_eligible = 1 AND thread.updated_at_ms >= :oldest_ms
+    AND (thread.updated_at_ms <= :newest_ms OR thread.ended_at_ms + :slack_ms >= thread.updated_at_ms)
+    AND thread.thread_id IS NOT :current_thread_id
+    AND (:sessions IS NULL OR thread.thread_id IN (SELECT value FROM json_each(:sessions)))
     AND (:cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/')
     AND (thread.updated_at_ms, thread.thread_id) >= (:oldest_ms, :edge_thread_id)
     AND (job.reopened = 1 OR thread.updated_at_ms >= :oldest_new_ms)
@@ -423,7 +430,8 @@ SELECT
         WHEN thread.archived = 1 THEN 'archived'
         WHEN thread.is_eligible = 0 THEN 'not_interactive'
         WHEN thread.thread_id IS :current_thread_id THEN 'current'
-        WHEN thread.updated_at_ms > :newest_ms THEN 'not_idle'
+        WHEN thread.updated_at_ms > :newest_ms
+            AND coalesce(thread.ended_at_ms + :slack_ms < thread.updated_at_ms, 1) THEN 'not_idle'
         WHEN thread.updated_at_ms < :oldest_ms THEN 'too_old'
         WHEN thread.updated_at_ms < :oldest_new_ms AND coalesce(job.reopened, 0) = 0 THEN 'too_old'
         WHEN job.status = 'running' AND job.lease_until > :now
@@ -437,8 +445,8 @@ SELECT
 FROM threads AS thread
 LEFT JOIN jobs AS job ON job.kind = 'memory_stage1' AND job.job_key = thread.thread_id
 LEFT JOIN stage1_outputs AS output ON output.thread_id = thread.thread_id
-WHERE (:session IS NULL OR thread.thread_id = :session)
-    AND (:cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/')
+WHERE (:cwd IS NULL OR thread.cwd = :cwd OR substr(thread.cwd, 1, length(:cwd) + 1) = :cwd || '/')
+    AND (:sessions IS NULL OR thread.thread_id IN (SELECT value FROM json_each(:sessions)))
 GROUP BY reason;
 
 -- list_facts --
@@ -446,7 +454,8 @@ GROUP BY reason;
 -- their threads in memory: that takes half the time of a join.
 SELECT
     thread_id, updated_at_ms, file_size, cwd,
-    agent, source, preview <> '', recorded_mode, chosen_mode, switched_off, archived, missing
+    agent, source, preview <> '', recorded_mode, chosen_mode, switched_off, archived, missing,
+    coalesce(ended_at_ms + :slack_ms >= updated_at_ms, 0)
 FROM threads;
 
 -- list_jobs --
@@ -939,7 +948,7 @@ WHERE kind = 'memory_stage1' AND engine = :engine AND status <> 'running'
     AND job_key NOT IN (SELECT thread_id FROM stage1_outputs WHERE held = 'out');
 
 -- reopen_for_again --
--- Make threads that were extracted claimable once more, with all their retries: this one; without one all that gave
+-- Make threads that were extracted claimable once more, with all their retries: these; without any all that gave
 -- nothing, or whose memory another engine made, or other words (of the offline engine: another release).
 UPDATE jobs SET
     reopened = 1,
@@ -948,7 +957,7 @@ UPDATE jobs SET
 WHERE kind = 'memory_stage1' AND status <> 'running'
     AND job_key NOT IN (SELECT thread_id FROM stage1_outputs WHERE held = 'out')
     AND CASE
-        WHEN :session IS NOT NULL THEN job_key = :session
+        WHEN :sessions IS NOT NULL THEN job_key IN (SELECT value FROM json_each(:sessions))
         ELSE status = 'done' AND last_error IS NULL AND job_key NOT IN (
             SELECT thread_id FROM stage1_outputs
             WHERE engine = :engine AND prompt IS :prompt AND (prompt IS NOT NULL OR release IS :release)
@@ -973,6 +982,12 @@ UPDATE jobs SET
     retry_at = NULL,
     retry_remaining = max(retry_remaining, :retries)
 WHERE kind = :kind AND (status = 'error' OR status = 'running' AND lease_until <= :now);
+
+-- reopen_expired --
+-- What was extracted of the thread and left unused may be had again.
+UPDATE jobs SET reopened = 1, retry_at = NULL
+WHERE kind = 'memory_stage1' AND job_key = :thread_id AND status = 'done' AND expired_at IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM stage1_outputs WHERE thread_id = :thread_id);
 
 -- reopen_unread --
 -- A thread of which nothing was extracted while it was not to be remembered is claimable again.

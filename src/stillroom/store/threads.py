@@ -7,7 +7,7 @@ of `Threads` is one transaction, but for `save`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -81,6 +81,15 @@ class Threads:
         with self._database.read() as db:
             row = execute(db, "count_missing").fetchone()
         return row["threads"], row["extracted"]
+
+    def end(self, ended: Mapping[str, int]) -> int:
+        """These threads are over, each since that moment in milliseconds: their clients said so. What is said later
+        makes one go on. Returns how many that is new of."""
+        if not ended:
+            return 0
+        rows = [{"thread_id": to_sql(thread_id), "at_ms": at_ms} for thread_id, at_ms in sorted(ended.items())]
+        with self._database.write() as db:
+            return db.executemany(QUERIES["end_thread"], rows).rowcount
 
     def get(self, thread_id: str) -> Thread | None:
         """The thread with its mode as it counts, or None."""

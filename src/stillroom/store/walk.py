@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from stillroom.store import contents, leases
+from stillroom.store.claims import ENDED_SLACK_MS
 from stillroom.store.leases import STAGE1
 from stillroom.store.records import Job, Told
 from stillroom.store.rules import (
@@ -110,7 +111,8 @@ class Known(NamedTuple):
         return "extracted"
 
     def _facts(self, row: Row) -> Facts:
-        thread_id, updated_at_ms, _, cwd, _, source, has_words, recorded, chosen, switched_off, archived, missing = row
+        thread_id, updated_at_ms, _, cwd, _, source, has_words, recorded, chosen, *flags = row
+        switched_off, archived, missing, ended = (flag == 1 for flag in flags)
         job = self.jobs.get(thread_id)
         return Facts(
             from_sql(thread_id),
@@ -120,9 +122,10 @@ class Known(NamedTuple):
             has_words == 1,
             recorded,
             chosen,
-            switched_off == 1,
-            archived == 1,
-            missing == 1,
+            switched_off,
+            archived,
+            missing,
+            ended,
             None if job is None else _job(job),
             self.watermarks.get(thread_id),
             running=self.running,
@@ -139,7 +142,7 @@ def walk(db: sqlite3.Connection, question: Question) -> tuple[Known, Iterator[Me
         running=leases.count_leased(db, STAGE1, now=question.now),
     )
     # SQLite would carry every column through its sort.
-    rows = sorted(_tuples(db, "list_facts"), key=itemgetter(UPDATED, ID), reverse=True)
+    rows = sorted(_tuples(db, "list_facts", slack_ms=ENDED_SLACK_MS), key=itemgetter(UPDATED, ID), reverse=True)
     return known, _judged(rows, known, question)
 
 
@@ -153,18 +156,8 @@ def _judged(rows: list[Row], known: Known, question: Question) -> Iterator[Met]:
         found = alike = None
         if (work := known.work(row)) and row[ID] != question.current_thread_id:
             updated = row[UPDATED]
-            cwd = None if question.cwd is None else row[_CWD]
-            asked = question.session is None or question.session == from_sql(row[ID])
-            alike = (
-                asked,
-                work,
-                row[_KIND:],
-                cwd,
-                updated <= newest,
-                updated >= oldest,
-                scanned < scan,
-                claimed < claim,
-            )
+            asked = None if question.cwd is None else row[_CWD], from_sql(row[ID]) in question.sessions
+            alike = (work, row[_KIND:], asked, updated <= newest, updated >= oldest, scanned < scan, claimed < claim)
             found = judged.get(alike)
         if found is None:
             found = known.judge(row, scanned, claimed, question)

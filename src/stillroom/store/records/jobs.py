@@ -79,7 +79,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class ThreadsLeft(msgspec.Struct, frozen=True, kw_only=True):
     """Threads that are not extracted, by the first reason that holds."""
 
-    not_idle: int = 0  #: active less than `min_rollout_idle_hours` ago
+    not_idle: int = 0  #: not over, and active a moment ago: `min_rollout_idle_hours`, `offline_idle_minutes`
     too_old: int = 0  #: active longer than `max_rollout_age_days` ago; a backfill takes them
     waiting: int = 0  #: for the next pass
     running: int = 0  #: with another process, or with one that was killed, until its lease ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -35,15 +36,20 @@ class Rule(NamedTuple):
     judge: Callable[[Facts, Question], Verdict]
     #: What was compared, and when it lifts by itself.
     tell: Callable[[Facts, Question], tuple[Values, int | None]]
-    change: Callable[[Facts], Change]
+    change: Callable[[Facts, Question], Change]
 
 
 def _changed_by(
     setting: str | None = None, *, command: str | None = None, otherwise: str | None = None
-) -> Callable[[Facts], Change]:
+) -> Callable[[Facts, Question], Change]:
     """The same of every thread."""
     change = Change(setting, command, otherwise)
-    return lambda facts: change
+    return lambda facts, question: change
+
+
+def _of_thread(change: Callable[[Facts], Change]) -> Callable[[Facts, Question], Change]:
+    """The same of every pass."""
+    return lambda facts, question: change(facts)
 
 
 def _watermark(facts: Facts, question: Question) -> Verdict:
@@ -73,23 +79,26 @@ def _memory_worker(facts: Facts, question: Question) -> Verdict:
 
 
 def _cwd(facts: Facts, question: Question) -> Verdict:
-    if question.session not in (None, facts.thread_id):
-        return "refuses"
     if question.cwd is None:
         return "passes"
     asked = question.cwd.rstrip("/")
     return "passes" if facts.cwd == asked or facts.cwd.startswith(asked + "/") else "refuses"
 
 
+def _session(facts: Facts, question: Question) -> Verdict:
+    return "passes" if not question.sessions or facts.thread_id in question.sessions else "refuses"
+
+
 def _idle(facts: Facts, question: Question) -> Verdict:
-    return "passes" if facts.updated_at_ms <= newest_ms(question) else "waits"
+    is_over = facts.ended or bool(question.sessions) or facts.updated_at_ms <= newest_ms(question)
+    return "passes" if is_over else "waits"
 
 
 def _tell_idle(facts: Facts, question: Question) -> tuple[Values, int | None]:
-    hours = question.memories.min_rollout_idle_hours
     # Rounded up: at that very second it is over.
     until = -(-(facts.updated_at_ms + question.now_ms - newest_ms(question)) // 1000)
-    return {"updated_at": facts.watermark, "min_rollout_idle_hours": hours}, until
+    values: Values = {"updated_at": facts.watermark, "idle_seconds": question.memories.idle_seconds}
+    return {**values, "ended": facts.ended}, until
 
 
 def _age(facts: Facts, question: Question) -> Verdict:
@@ -159,16 +168,16 @@ EXTRACTION: tuple[Rule, ...] = (
         "mode",
         lambda facts, question: "passes" if facts.mode == "enabled" else "refuses",
         lambda facts, question: ({"recorded": facts.recorded_mode, "chosen": facts.chosen_mode}, None),
-        remember_thread,
+        _of_thread(remember_thread),
     ),
     Rule(
         "project",
         lambda facts, question: "refuses" if facts.switched_off else "passes",
         lambda facts, question: ({"cwd": facts.cwd, "switched_off": facts.switched_off}, None),
-        remember_project,
+        _of_thread(remember_project),
     ),
     # What is done is done, whatever would refuse it today.
-    Rule("watermark", _watermark, _tell_watermark, extract_again),
+    Rule("watermark", _watermark, _tell_watermark, _of_thread(extract_again)),
     Rule(
         "missing",
         lambda facts, question: "refuses" if facts.missing else "passes",
@@ -211,7 +220,20 @@ EXTRACTION: tuple[Rule, ...] = (
         lambda facts, question: ({"cwd": facts.cwd, "asked": question.cwd}, None),
         _changed_by(otherwise="a pass without `--cwd`"),
     ),
-    Rule("idle", _idle, _tell_idle, _changed_by("memories.min_rollout_idle_hours")),
+    Rule(
+        "session",
+        _session,
+        lambda facts, question: ({"asked": bool(question.sessions)}, None),
+        _changed_by(otherwise="a pass without `--session`"),
+    ),
+    Rule(
+        "idle",
+        _idle,
+        _tell_idle,
+        lambda facts, question: Change(
+            question.memories.idle_setting, f"stillroom run --session {shlex.quote(facts.thread_id)}"
+        ),
+    ),
     Rule(
         "age",
         _age,

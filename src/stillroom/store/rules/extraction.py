@@ -16,7 +16,9 @@ def _named(*names: ExtractionRule) -> dict[ExtractionRule, Rule]:
 
 
 #: What the scan asks of a thread, ahead of its limit; and what a claim asks then, ahead of its cap.
-_SCANNED = _named("mode", "project", "missing", "archived", "preview", "source", "current", "cwd", "idle", "age")
+_SCANNED = _named(
+    "mode", "project", "missing", "archived", "preview", "source", "current", "cwd", "session", "idle", "age"
+)
 _CLAIMED = _named("watermark", "scan_limit", "lease", "retries", "backoff", "paused")
 
 
@@ -84,6 +86,6 @@ def _ruled(rule: Rule, verdict: Verdict, facts: Facts, question: Question) -> Ru
         rule=rule.name,
         verdict=verdict,
         values=values,
-        **rule.change(facts)._asdict(),
+        **rule.change(facts, question)._asdict(),
         until=until if verdict == "waits" else None,
     )

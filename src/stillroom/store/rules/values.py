@@ -12,8 +12,6 @@ from stillroom.clock import DAY_SECONDS
 from stillroom.config import OFFLINE, Memories, StageOne
 from stillroom.store.records import Job, Told
 
-_HOUR_MS = 3600 * 1000
-
 SOURCES = frozenset({"cli", "vscode", "atlas", "chatgpt", '{"custom":"atlas"}', '{"custom":"chatgpt"}'})
 """How sessions with a person at the other end are started; the schema has the same list."""
 
@@ -22,7 +20,7 @@ Verdict = Literal["passes", "refuses", "waits", "done", "not_reached"]
 
 ExtractionRule = Literal[
     "enabled", "mode", "project", "watermark", "missing", "archived", "preview", "memory_worker", "source", "current",
-    "cwd", "idle", "age", "scan_limit", "lease", "retries", "backoff", "paused", "cap",
+    "cwd", "session", "idle", "age", "scan_limit", "lease", "retries", "backoff", "paused", "cap",
 ]  # fmt: skip
 SelectionRule = Literal["output", "remembered", "words", "undone", "used", "rank"]
 RetentionRule = Literal["kept"]
@@ -43,8 +41,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     now_ms: int
     current_thread_id: str | None = None
     cwd: str | None = None
-    #: Only this one.
-    session: str | None = None
     backfill: bool = False
     #: Whoever was reopened is taken, however old, as in a backfill.
     upgrade: bool = False
@@ -52,6 +48,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     retry: bool = False
     #: Takes the place of `max_rollouts_per_startup`.
     max_threads: int | None = None
+    #: Only these threads, of any age and without a pause; empty: all.
+    sessions: frozenset[str] = frozenset()
     #: When a person paused all passes, as it was written down; None: they are not.
     paused_since: str | None = None
 
@@ -62,7 +60,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_unbounded(self) -> bool:
         """A person asks for all of something: no cap, scan limit or pause of a hook's pass holds."""
-        return self.backfill or self.upgrade or self.retry
+        return self.backfill or self.upgrade or self.retry or bool(self.sessions)
 
     @property
     def cap(self) -> int | None:
@@ -74,7 +72,7 @@ def most_threads(memories: Memories, *, take_all: bool, max_threads: int | None)
     """How many threads a pass may take; None: all that there are."""
     if max_threads is not None:
         return max_threads
-    return None if take_all else memories.max_rollouts_per_startup
+    return None if take_all else memories.threads_per_pass
 
 
 class Output(NamedTuple):
@@ -112,6 +110,8 @@ class Facts(msgspec.Struct):
     switched_off: bool
     archived: bool
     missing: bool
+    #: Its client said that it is over, and nothing was said since.
+    ended: bool
     job: Job | None
     #: Up to which activity its output goes; None: there is none.
     output_watermark: int | None
@@ -166,7 +166,7 @@ def cutoff(question: Question) -> int:
 
 def newest_ms(question: Question) -> int:
     """Whoever was active later was so too recently."""
-    return question.now_ms - max(question.memories.min_rollout_idle_hours, 0) * _HOUR_MS
+    return question.now_ms - question.memories.idle_seconds * 1000
 
 
 def oldest_ms(question: Question) -> float:
@@ -174,7 +174,7 @@ def oldest_ms(question: Question) -> float:
     days = max(question.memories.max_rollout_age_days, 0)
     if question.retry and not (question.backfill or question.upgrade):
         return math.inf  # only what failed
-    return -math.inf if question.backfill else question.now_ms - days * DAY_SECONDS * 1000
+    return -math.inf if question.backfill or question.sessions else question.now_ms - days * DAY_SECONDS * 1000
 
 
 def room_in_scan(question: Question) -> float:
@@ -197,7 +197,9 @@ def remember_project(facts: Facts) -> Change:
 
 
 def extract_again(facts: Facts) -> Change:
-    """What the rules did may be done again by a model; what a model did, when a person asks for it."""
+    """What the rules did may be done again by a model; what a model did, or expired, when a person asks for it."""
+    if facts.output_watermark is None and facts.job is not None and facts.job.expired_at is not None:
+        return Change(command=f"stillroom run --session {shlex.quote(facts.thread_id)}")
     if facts.job is None or facts.job.engine == OFFLINE:
         return Change(command="stillroom run --upgrade")
     return Change(command=f"stillroom run --again --session {shlex.quote(facts.thread_id)}")
