@@ -11,11 +11,15 @@ from typing import Annotated
 from stillroom.cli.asking import agrees
 from stillroom.cli.output import Line, print_answer, print_lines
 from stillroom.cli.progress import progress_bars
+from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
-from stillroom.config import OFFLINE, load_settings
+from stillroom.config import OFFLINE, Settings, load_settings
+from stillroom.errors import ConfigError
 from stillroom.evaluate.downloads import Published, download
 from stillroom.evaluate.evaluation import DEFAULT_SETS, Estimate, estimates, evaluate, find_set, read_chats
-from stillroom.evaluate.table import as_json, table_lines
+from stillroom.evaluate.mine import measure_mine
+from stillroom.evaluate.table import as_json, mine_lines, table_lines
+from stillroom.store import Store
 
 
 def eval_command(
@@ -24,6 +28,8 @@ def eval_command(
     set: list[str] | None = None,
     engine: list[str] | None = None,
     limit: Annotated[int | None, Option(at_least=1)] = None,
+    mine: bool = False,
+    days: Annotated[int, Option(at_least=1)] = 90,
     yes: Annotated[bool, Option(short="-y")] = False,
     verbose: bool = False,
     json: bool = False,
@@ -37,6 +43,7 @@ def eval_command(
     stillroom eval --set devmembench                        # a public set; asks before it is fetched
     stillroom eval --engine offline --engine openai:gpt-5-mini --limit 10
     stillroom eval --set ~/my-labelled-sessions --json | jq .sets
+    stillroom eval --mine                                   # your own sessions and memory; no text leaves the machine
     ```
 
     Parameters
@@ -52,14 +59,23 @@ def eval_command(
         without. Said several times, they stand side by side.
     limit
         At most so many sessions of each set, from all over it. The set `life` is always whole.
+    mine
+        Look at your own sessions instead: what you had to say twice, which failures came again although memory told
+        the cure, what of the memory was cited or followed. `stillroom threads` looks for new sessions first.
+    days
+        With `--mine`: sessions that were active in so many days.
     yes
         Don't ask before a set is fetched, or before a model is called that costs something.
     verbose
-        Show every line that was given in another project, or that no longer holds.
+        Show every line that was given in another project, or that no longer holds; with `--mine` every finding.
     json
         Print everything as JSON.
     """
     settings = load_settings(home=home)
+    if mine:
+        if set or engine or limit:
+            raise ConfigError("`--mine` looks at your own memory: `--set`, `--engine` and `--limit` don't go with it")
+        return _mine(settings.impatient, days=days, verbose=verbose, json=json)
     engines = list(dict.fromkeys(engine or [OFFLINE]))
     sets = []
     for name in dict.fromkeys(set or DEFAULT_SETS):
@@ -78,6 +94,22 @@ def eval_command(
     else:
         print_answer(("bold" if heading else None, line) for line, heading in table_lines(results, verbose=verbose))
     return 1 if any(result.problem for result in results) else 0
+
+
+def _mine(settings: Settings, *, days: int, verbose: bool, json: bool) -> int:
+    clock = SystemClock()
+    with (
+        Store.look(settings.database, clock=clock, limits=settings.database_limits) as store,
+        progress_bars(wanted=not json) as listen,
+    ):
+        found = measure_mine(settings, store, clock, days=days, on_progress=listen)
+    if json:
+        sys.stdout.write(json_module.dumps(found.table(), indent=1, ensure_ascii=False) + "\n")
+    elif not found.sessions:
+        print_lines([("yellow", f"no session of the last {days} days is known: `stillroom threads` looks for some")])
+    else:
+        print_answer(("bold" if heading else None, line) for line, heading in mine_lines(found, verbose=verbose))
+    return 0
 
 
 def _offer(published: Published) -> str:

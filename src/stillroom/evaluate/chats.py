@@ -32,6 +32,8 @@ using very was we were what when where which while who why will with would you y
 _SAYS_NOTHING = frozenset(_FUNCTION_WORDS.split())
 _WORD = re.compile(r"[^\W_]+(?:[._/:@#+-][^\W_]+)*", re.UNICODE)
 _PART = re.compile(r"[^\W_]+", re.UNICODE)
+#: Written without spaces: known by every two characters.
+_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +139,9 @@ def content_words(text: str) -> set[str]:
     ['7', '7-day', 'day', 'expire', 'token', 'ttl']
     """
     plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
-    words = set()
-    for whole in _WORD.findall(plain):
+    plain = unicodedata.normalize("NFC", plain)  # Hangul in one piece again
+    words = {run[at : at + 2] for run in _DENSE.findall(plain) for at in range(len(run) - 1)}
+    for whole in _WORD.findall(_DENSE.sub(" ", plain)):
         for word in {whole, *_PART.findall(whole)}:
             stem = word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
             if not _SAYS_NOTHING & {stem, word}:

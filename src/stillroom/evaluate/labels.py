@@ -134,7 +134,7 @@ def judge(labels: Labels, draft: Stage1Draft | None) -> Verdict:
     lines = tuple(dict.fromkeys(memory))
     kept_told = tuple(never for never in labels.never if _is_kept(never, memory, told_text))
     kept_evidence = tuple(never for never in labels.never if _is_kept(never, summary, evidence_text))
-    causes = tuple(cause for line in dict.fromkeys(_failure_bullets(raw_memory)) if (cause := _cause_of(line)))
+    causes = tuple(cause for line in dict.fromkeys(failure_bullets(raw_memory)) if (cause := _cause_of(line)))
     return Verdict(
         found=found,
         missed=tuple(fact for fact in labels.facts if fact not in found),
@@ -201,7 +201,8 @@ def counted_bullets(text: str) -> list[str]:
     return _bullets(text, _COUNTED)
 
 
-def _failure_bullets(text: str) -> list[str]:
+def failure_bullets(text: str) -> list[str]:
+    """The bullets under failures, each in one line."""
     return _bullets(text, _FAILURES)
 
 

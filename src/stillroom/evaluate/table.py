@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
-from stillroom.evaluate.chats import Held
+from stillroom.evaluate.chats import Held as Share
 from stillroom.evaluate.evaluation import Measured, Result
 from stillroom.evaluate.life import Life
 from stillroom.evaluate.measures import Chatted, Cost, Labelled
+from stillroom.evaluate.mine import Held, Mine
 from stillroom.wording import many
 
 _NAME = 44
 _CELL = 22
 _EXAMPLES = 3
 _LINE_CHARS = 150
+_EXAMPLE_CHARS = 70
 
 Row = tuple[str, str]
 
@@ -68,7 +70,7 @@ def _labelled(measured: Labelled) -> list[Row]:
 
 
 def _chatted(measured: Chatted) -> list[Row]:
-    def share(held: Held) -> str:
+    def share(held: Share) -> str:
         return f"{held.share:.2f} ({held.whole} whole)"
 
     rows = [
@@ -122,6 +124,50 @@ def _examples(measured: Measured) -> list[str]:
             return [*leaked, *left, *(f"replaced: {line}" for line in measured.still_told)]
         case _:
             return []
+
+
+def mine_lines(mine: Mine, *, verbose: bool = False) -> Iterator[tuple[str, bool]]:
+    """What one's own sessions tell, with some examples, or all of them."""
+    most = None if verbose else _EXAMPLES
+    by = mine.again_by()
+    yield f"{many(mine.sessions, 'session')} in {many(mine.projects, 'project')}, {mine.with_memory} with memory", True
+    yield from _counted("sentences of yours, long enough to be known again", f"{mine.sentences:,}")
+    yield from _counted("said again in a later session", f"{len(mine.again)}")
+    for held, words in _HELD:
+        yield from _counted(f"  {words}", f"{by[held]}")
+    for again in sorted(mine.again, key=lambda each: _ORDER.index(each.held))[:most]:
+        yield f"    {again.project}: {_short(again.said)} | before: {_short(again.first_said)} ({again.held})", False
+    cured = sum(each.cured for each in mine.failed_again)
+    yield from _counted("failures that came again although memory told the cure", f"{len(mine.failed_again)}")
+    yield from _counted("  and the cure was used then", f"{cured}")
+    for failed in mine.failed_again[:most]:
+        yield f"    {failed.project}: `{_short(failed.command)}` | {_short(failed.line)}", False
+    yield from _counted("sessions in memory that a later one cited", f"{mine.cited} of {mine.memories}")
+    yield from _counted("  citations", f"{mine.citations}")
+    commands = len({(each.project, each.command) for each in mine.followed})
+    yield from _counted("commands told that a later session ran with success", f"{commands} of {mine.commands}")
+    for followed in mine.followed[:most]:
+        yield f"    {followed.project}: `{_short(followed.command)}`", False
+    if mine.unreadable:
+        yield from _counted("sessions that can't be read", f"{mine.unreadable}")
+
+
+_ORDER = ("told", "no", "evidence", "late")
+_HELD: tuple[tuple[Held, str], ...] = (
+    ("told", "memory told it by then"),
+    ("evidence", "it could be found by search"),
+    ("late", "memory has it since"),
+    ("no", "memory does not have it"),
+)
+
+
+def _counted(label: str, count: str) -> Iterator[tuple[str, bool]]:
+    yield f"  {label}".ljust(_NAME + _CELL // 2) + count.rjust(_CELL // 2), False
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _EXAMPLE_CHARS else f"{text[:_EXAMPLE_CHARS]}…"
 
 
 def as_json(results: Sequence[Result]) -> dict[str, Any]:
