@@ -77,7 +77,7 @@ def insert(path: Path, *, after: str, lines: Sequence[str]) -> None:
 def test_no_inputs_make_minimal_valid_files(tmp_path: Path) -> None:
     handbook, summary = run(tmp_path / "m", [])
     assert handbook.startswith("# Memory\n")
-    assert summary.startswith("v1\n\n## User Profile\n")
+    assert summary.startswith("v1\n\n## User preferences\n")
 
 
 def test_a_second_run_changes_no_byte(tmp_path: Path) -> None:
@@ -205,14 +205,20 @@ def test_notes_are_told_with_their_tag(tmp_path: Path) -> None:
     assert "New files need the SPDX line. [ad-hoc note]" in summary
 
 
-def test_a_note_for_one_project_keeps_its_name_however_little_room_there_is(tmp_path: Path) -> None:
+def test_a_note_is_never_cut_and_all_of_it_is_for_its_project(tmp_path: Path) -> None:
     notes = tmp_path / "m" / "extensions" / "ad_hoc" / "notes"
     notes.mkdir(parents=True)
     label = f"in shop (/srv/{'deep/' * 30}shop): "
-    (notes / "2026-11-12-deploys.md").write_text(f"{label}Deploys on Tuesdays. {'x ' * 200}\n", encoding="utf-8")
+    text = f"{label}Deploys on Tuesdays. {'x ' * 100}y.\n- By Ada alone.\n"
+    (notes / "2026-11-12-deploys.md").write_text(text, encoding="utf-8")
+    (notes / "2026-11-13-tabs.md").write_text("In this repo tabs.\n", encoding="utf-8")
+    handbook, summary = run(tmp_path / "m", [output(1)])
+    for line in (f"- {text.splitlines()[0]} [ad-hoc note]", f"- {label}By Ada alone. [ad-hoc note]"):
+        assert line in handbook.splitlines() and line in summary.splitlines()
+    assert "In this repo tabs." in handbook and "In this repo" not in summary  # nobody knows in which
     outputs = [output(n, wishes=[f"wish {n} {'x' * 200}"], cwd=f"/w/{n % 20}") for n in range(1, 90)]
     _, summary = run(tmp_path / "m", outputs, StageTwo(max_summary_tokens=600))
-    assert f"- {label}Deploys on Tuesdays." in summary
+    assert "Deploys" not in summary and "…" not in summary
 
 
 def test_a_persons_lines_stay_word_for_word_where_they_stood(tmp_path: Path) -> None:
@@ -328,3 +334,156 @@ def test_a_wish_holds_where_it_was_made_and_everywhere_once_three_projects_have_
     outputs.append(output(20, wishes=["answers are never in English"], cwd="/w/legacy"))
     _, summary = run(tmp_path / "m", outputs)
     assert "(in every project)" not in summary
+
+
+FAILS = 'when `make test` fails with "No module named x"'
+
+
+def raw(*lines: str, kind: str = "Failures and how to do differently") -> str:
+    head = (
+        "---\ndescription: d\ntask: t\ntask_outcome: success\ncwd: /w\nkeywords: cart.py, make lint, deploy.sh\n---\n\n"
+    )
+    return f"{head}### Task 1: fix the cart\n\n{kind}:\n" + "".join(f"- {line}\n" for line in lines)
+
+
+def made(tmp_path: Path, texts: Sequence[str], *, projects: bool = False) -> tuple[str, str]:
+    """What becomes of these outputs, each of a task of its own; in one project, or in one for each."""
+    outputs = [
+        msgspec.structs.replace(
+            output(n, cwd=f"/w/p{n}" if projects else "/w"),
+            raw_memory=text.replace("fix the cart", f"task {n}").replace("cwd: /w", f"cwd: /w{f'/p{n}' * projects}"),
+        )
+        for n, text in enumerate(texts, 1)
+    ]
+    return run(tmp_path / "m", outputs)
+
+
+def bullets(text: str, word: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("- ") and word in line]
+
+
+def test_what_several_sessions_say_stands_once_with_how_often_and_when(tmp_path: Path) -> None:
+    wish, fact = 'the user said: "always squash the commits"', "The queue is Redis 7 on port 6390"
+    texts = [raw(wish, kind="Preference signals") + f"\nReusable knowledge:\n- {fact}{end}\n" for end in ("", ".", "!")]
+    handbook, summary = made(tmp_path, texts)
+    last = day_of(output(3))
+    assert bullets(handbook, "squash") == [f"- {wish} (said in 3 sessions, last {last}) [Task 1][Task 2][Task 3]"]
+    assert bullets(handbook, "Redis") == [f"- {fact}! (in 3 sessions, last {last}) [Task 1][Task 2][Task 3]"]
+    assert bullets(summary, "squash") == [f"- {wish} (said in 3 sessions, last {last}) (in w)"]
+
+
+def test_facts_that_differ_in_a_name_or_a_number_both_stand(tmp_path: Path) -> None:
+    fact = "The service of the staging cluster in Frankfurt keeps its totals in cents and its log in /log/{}, port {}"
+    texts = [raw(fact.format(*each), kind="Reusable knowledge") for each in (("a", 80), ("b", 80), ("a", 81))]
+    assert len(bullets(made(tmp_path, texts)[0], "keeps its totals")) == 3
+
+
+def test_a_line_that_a_person_took_out_stays_out_when_it_is_said_again(tmp_path: Path) -> None:
+    texts = [raw('the user said: "always squash the commits"', kind="Preference signals")] * 2
+    made(tmp_path, texts[:1])
+    path = tmp_path / "m" / "MEMORY.md"
+    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if "squash" not in line]
+    path.write_text("\n".join(kept), encoding="utf-8")
+    assert bullets(made(tmp_path, texts)[0], "squash") == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            [f"Fix in `a.py` (`+x = 1`) {FAILS} (then it passed)", f"Fix in `b.py` {FAILS} (then it passed)"],
+            f"Fix in `a.py` (`+x = 1`); fix in `b.py` {FAILS} (then it passed)",
+        ),
+        (
+            [
+                "`make` failed (exit 1): boom | fixed in `a` | then passed",
+                "`make` failed (exit 1): boom | fixed in `b`",
+            ],
+            "`make` failed (exit 1): boom | fixed in `a` | fixed in `b` | then passed",
+        ),
+        ([f"Run `uv sync` {FAILS}", f"Run `uv sync` {FAILS} (then `make` passed)"], f"Run `uv sync` {FAILS}"),
+    ],
+)
+def test_an_error_is_one_line_however_many_files_were_edited(tmp_path: Path, lines: list[str], expected: str) -> None:
+    assert bullets(made(tmp_path, [raw(*lines)])[0], "fail") == [f"- {expected} [Task 1]"]
+
+
+def test_the_newest_cure_of_an_error_stands(tmp_path: Path) -> None:
+    handbook, _ = made(tmp_path, [raw(f"Run `pip install x` {FAILS}"), raw(f"Run `uv sync` {FAILS}")])
+    [line] = bullets(handbook, "No module")
+    assert line.startswith(f"- Run `uv sync` {FAILS} (in 2 sessions, last ")
+
+
+def test_tips_are_cures_and_nothing_is_cut(tmp_path: Path) -> None:
+    long = f'Fix in `a.py` {FAILS} (cause, said by the assistant: "{"why " * 70}"; then it passed)'
+    _, summary = made(tmp_path, [raw("`make lint` failed (exit 1): boom", long, f'Run `uv sync` {FAILS[:-1]} y"')])
+    tips = summary.partition("## General Tips")[2].partition("## What's")[0]
+    assert [line for line in tips.splitlines() if line] == [
+        f"- {long} (in w)",
+        f'- Run `uv sync` {FAILS[:-1]} y" (in w)',
+    ]
+
+
+def test_keywords_belong_to_their_task(tmp_path: Path) -> None:
+    text = raw("Run `make lint` first") + "\n### Task 2: ship it\n\nReusable knowledge:\n- deploy.sh needs a token\n"
+    handbook, _ = made(tmp_path, [text])
+    assert [line for line in handbook.splitlines() if line in ("- make lint", "- deploy.sh")] == [
+        "- make lint",
+        "- deploy.sh",
+    ]
+
+
+def test_the_profile_says_which_languages_the_user_writes_or_is_left_out(tmp_path: Path) -> None:
+    german = ["immer Biome nehmen, nicht Prettier", "bitte keine Kommentare mit Namen", "提交信息用中文"]
+    english = ["always use biome and not prettier", "never put names into comments of the code"]
+    cases = ((german, "- Writes: German"), ([*english, *german], "- Writes: English, German"), (english, ""))
+    for wishes, expected in cases:
+        folder = tmp_path / str(len(wishes))
+        folder.mkdir()
+        _, summary = made(folder, [raw(*(f'the user said: "{wish}"' for wish in wishes), kind="Preference signals")])
+        profile = summary.partition("## User Profile\n\n")[2].partition("\n")[0]
+        assert profile == expected
+
+
+@pytest.mark.parametrize(
+    ("wish", "projects", "everywhere"),
+    [
+        ("in all my projects use tabs", 1, True),
+        ("in allen meinen Projekten Tabs nehmen", 1, True),
+        ("utilise des tabulations dans tous mes projets", 1, True),
+        ("usa tabuladores en todos mis proyectos", 1, True),
+        ("во всех моих проектах используй табы", 1, True),
+        ("所有项目都用制表符", 1, True),
+        ("すべてのプロジェクトでタブを使う", 1, True),
+        ("모든 프로젝트에서 탭을 써", 1, True),
+        ("we wszystkich projektach tabulatory", 1, True),
+        ("bütün projelerde sekme kullan", 1, True),
+        ("सभी प्रोजेक्ट में टैब", 1, True),
+        ("use tabs everywhere in this repo", 4, False),
+        ("always use tabs, never spaces", 2, False),
+        ("always use tabs, never spaces", 3, True),
+        ("always use tabs here", 4, False),
+        ("in this repo always use tabs", 4, False),
+        ("deploys of this go through Ada", 4, False),
+        ("hier immer Tabs nehmen", 4, False),
+        ("in diesem Projekt nie Leerzeichen", 4, False),
+        ("dans ce dépôt toujours des tabulations", 4, False),
+        ("en este proyecto siempre tabuladores", 4, False),
+        ("neste projeto sempre use tabs", 4, False),
+        ("in questo progetto usa sempre i tab", 4, False),
+        ("в этом репозитории всегда табы", 4, False),
+        ("w tym projekcie zawsze tabulatory", 4, False),
+        ("bu projede hep sekme kullan", 4, False),
+        ("इस प्रोजेक्ट में हमेशा टैब", 4, False),
+        ("这个项目里一律用制表符", 4, False),
+        ("このプロジェクトでは必ずタブを使う", 4, False),
+        ("이 저장소에서는 항상 탭을 써", 4, False),
+    ],
+)
+def test_a_sentence_that_points_never_holds_everywhere(
+    tmp_path: Path, wish: str, projects: int, everywhere: bool
+) -> None:
+    texts = [raw(f'the user said: "{wish}"', kind="Preference signals")] * projects
+    _, summary = made(tmp_path, texts, projects=True)
+    [line] = [line for line in summary.splitlines() if line.startswith("- the user said")]
+    assert line.endswith("(in every project)") is everywhere

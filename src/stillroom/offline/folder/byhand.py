@@ -24,6 +24,7 @@ _PER_LINE = 16
 _HEADING = late(r"^(#{1,6}) (.*)$")
 _FENCE = late(r"^\s*(```|~~~)")
 _REFERENCES = late(r"\s*(?:\[Task \d+\])+\s*$")
+_COUNTS = late(r" \((?:said )?in \d+ sessions, last [\d-]+\)|(?<= works here) \(passed[^()]*\)")
 _NUMBER = late(r"^(#{1,6} Task) \d+: ")
 _TITLES = "User preferences|Reusable knowledge|Failures and how to do differently"
 _OWN_COMMENT = r"<!-- Lines by Stillroom.*|(?:handbook|summary|out): [0-9a-f ]+|-->"
@@ -92,8 +93,8 @@ def record_lines(handbook: Iterable[str], summary: Iterable[str], taken_out: Ite
 
 @lru_cache(maxsize=32_768)  # lines of a few handbooks: versions of one have most of theirs in common
 def key(line: str) -> str:
-    """The hash of a line; task numbers don't count, as they change. "" for a blank line."""
-    text = _NUMBER.sub(r"\1: ", _REFERENCES.sub("", line.strip()))
+    """The hash of a line; task numbers and how often it was said don't count: they change. "" for a blank line."""
+    text = _COUNTS.sub("", _NUMBER.sub(r"\1: ", _REFERENCES.sub("", line.strip())))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest() if text else ""
 
 

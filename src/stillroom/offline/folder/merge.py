@@ -15,6 +15,11 @@ _QUOTE = late(r"the user (?:\w+|agreed to “[^”]*”): \"(.+?)\"(?= ->|$| \(|
 _ANY_QUOTE = late(r"\"(.+?)\"(?= ->|$| \(|, then changed)")
 _COMMAND = late(r"^\[\d+\] (`[^`]+`.*?) -> passed(?:, (\d+) times)?(, named by the user)?")
 _MAX_COMMANDS = 12
+#: How an error is told: the cure first, or, in older outputs, the error first.
+_WHEN = late(r" when (`.+?` fails with \".+?\")(?= \(|$)")
+_FAILED = late(r"^(`[^`]+` failed(?: \([^()]*\))?: [^|]+?)(?= \||$)")
+_NEARLY_EQUAL = 0.95
+_MAX_CHARS = 480
 
 
 @dataclass(slots=True)
@@ -26,11 +31,16 @@ class Line:
     claim: Claim
     day: str
     tasks: list[int]
+    #: The sessions that say it, by their references.
+    sessions: list[str] = field(default_factory=list)
     supersedes: list[str] = field(default_factory=list)  #: `"old words", 2026-11-02`
 
     def render(self, *, with_history: bool = True) -> str:
+        #: A fork says again what its origin says, of the same task.
+        times = min(len(self.tasks), len(self.sessions))
+        often = f" ({'said in' if self.kind == 'preference' else 'in'} {times} sessions, last {self.day})"
         history = f" (supersedes: {'; '.join(self.supersedes[:3])})" if self.supersedes and with_history else ""
-        return f"{self.text}{history}"
+        return f"{self.text}{often if times > 1 else ''}{history}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +86,13 @@ def merge(group: Group) -> Block:
                     continue
                 for kind, bullets in task.bullets.items():
                     for bullet in bullets:
-                        _add(lines, kind, bullet, session.day, number)
+                        _add(lines, kind, bullet, session, number)
     lines, ended = _without_superseded(lines)
     return Block(
         group=group,
         tasks=tuple(
-            Entry(number, _named(name, ended), outcome, tuple(sessions), _keywords(sessions, name))
-            for number, (name, outcome, sessions, _) in enumerate(entries, 1)
+            Entry(number, _named(name, ended), outcome, tuple(sessions), _keywords(sessions, tasks, name))
+            for number, (name, outcome, sessions, tasks) in enumerate(entries, 1)
         ),
         lines=(*(line for line in lines if line.kind != "reference"), *_commands(lines)),
     )
@@ -94,17 +104,62 @@ def said(text: str) -> str:
     return match[1] if match else text
 
 
-def _add(lines: list[Line], kind: BulletKind, text: str, day: str, number: int) -> None:
-    claim = conflict.claim(said(text))
-    for line in lines:
-        if line.kind != kind:
-            continue
-        near = words.folded(line.text) == words.folded(text)
-        if near or (kind == "preference" and conflict.same(line.claim, claim)):
-            if number not in line.tasks:
-                line.tasks.append(number)
-            return
-    lines.append(Line(kind=kind, text=text, claim=claim, day=day, tasks=[number]))
+def _add(lines: list[Line], kind: BulletKind, text: str, session: Session, number: int) -> None:
+    """Put a bullet to the line that says the same; sessions come newest first, and the newest words stay."""
+    line = Line(kind, text, conflict.claim(said(text)), session.day, [number], [session.reference])
+    known = next((each for each in lines if each.kind == kind and _says_the_same(each, line)), None)
+    if known is None:
+        lines.append(line)
+        return
+    if kind == "failure" and session.reference == known.sessions[0]:
+        known.text = _with_cure(known.text, text)
+    if number not in known.tasks:
+        known.tasks.append(number)
+    if session.reference not in known.sessions:
+        known.sessions.append(session.reference)
+
+
+def _says_the_same(one: Line, other: Line) -> bool:
+    if words.folded(one.text) == words.folded(other.text):
+        return True
+    if one.kind == "preference":
+        return conflict.same(one.claim, other.claim)
+    if one.kind == "failure":
+        sign = _sign(one.text)
+        return sign != "" and sign == _sign(other.text)
+    return one.kind == "knowledge" and _are_nearly_equal(one, other)
+
+
+def _are_nearly_equal(one: Line, other: Line) -> bool:
+    """The same names and numbers, and all but one word in twenty."""
+    if one.claim.numbers != other.claim.numbers or one.claim.negative != other.claim.negative:
+        return False
+    near = words.jaccard(one.claim.subject, other.claim.subject) >= _NEARLY_EQUAL
+    return near and set(words.identifiers(one.text)) == set(words.identifiers(other.text))
+
+
+def _sign(text: str) -> str:
+    """By what a failure is known: the command and its error; "" where no error is told."""
+    match = _WHEN.search(text) or _FAILED.match(text)
+    return words.folded(match[1]) if match else ""
+
+
+def _with_cure(known: str, text: str) -> str:
+    """One line for an error that took several edits."""
+    one, other = _WHEN.search(known), _WHEN.search(text)
+    if one and other:
+        more = known[: one.start()].split("; ")
+        head = text[: other.start()]
+        joined = f"{'; '.join([*more, f'{head[:1].lower()}{head[1:]}'])}{known[one.start() :]}"
+        is_new = all(words.folded(head) != words.folded(each) for each in more)
+        return joined if is_new and len(joined) <= _MAX_CHARS else known
+    if one or other:
+        return known
+    parts = known.split(" | ")
+    cures = [part for part in text.split(" | ") if part.startswith("fixed in ") and part not in parts]
+    at = next((number for number, part in enumerate(parts) if part.startswith("then ")), len(parts))
+    joined = " | ".join([*parts[:at], *cures, *parts[at:]])
+    return joined if len(joined) <= _MAX_CHARS else known
 
 
 def _named(name: str, ended: Sequence[Claim]) -> str:
@@ -162,6 +217,14 @@ def _commands(lines: Sequence[Line]) -> list[Line]:
     return [found[command] for command in ranked]
 
 
-def _keywords(sessions: Sequence[Session], name: str) -> tuple[str, ...]:
-    found = words.unique(word for session in sessions for word in session.keywords)
+def _keywords(sessions: Sequence[Session], tasks: Sequence[Task], name: str) -> tuple[str, ...]:
+    """Of a session with several tasks, the keywords that stand in this one's name or lines."""
+    bullets = (bullet for task in tasks for each in task.bullets.values() for bullet in each)
+    told = words.folded(" ".join([name, *bullets]))
+    found = words.unique(
+        word
+        for session in sessions
+        for word in session.keywords
+        if len(session.tasks) == 1 or words.folded(word) in told
+    )
     return tuple(found[:14]) or tuple(word for word in name.split() if len(word) > 3)[:6] or ("session",)

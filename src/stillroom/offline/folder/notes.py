@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from stillroom.offline.text.words import shorten, unique
+from stillroom.offline.folder.pointing import points
+from stillroom.offline.text.words import unique
+from stillroom.pattern import late
 from stillroom.rollouts.redact import redact
 
 NOTES = "extensions/ad_hoc/notes"
@@ -14,7 +16,8 @@ TAG = "[ad-hoc note]"
 _MAX_NOTES = 400
 _MAX_NOTE_BYTES = 16_000
 _MAX_LINES = 12
-_LINE_CHARS = 400
+#: As `stillroom note --cwd` begins one. All of the note is for that project.
+_FOR_A_PROJECT = late(r"in [^:]{1,255} \(/[^:]{1,400}\): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Note:
 
     file: str
     text: str
+    #: Whether it says for which project it is, or points at none: else nobody knows where it holds.
+    has_place: bool = True
 
     def render(self) -> str:
         return f"{self.text} {TAG}"
@@ -39,7 +44,12 @@ def read_notes(folder: Path) -> list[Note]:
             continue
         with path.open("rb") as file:
             text = redact(file.read(_MAX_NOTE_BYTES).decode("utf-8", "replace"))
-        lines = [re.sub(r"^\s*(?:[-*+]|\d+[.)])\s+", "", line).strip() for line in text.splitlines()]
-        kept = [line for line in lines if line and not line.startswith(("#", "---", "```", "<"))][:_MAX_LINES]
-        found += [Note(path.name, shorten(line, _LINE_CHARS)) for line in unique(kept)]
+        rows = [re.sub(r"^\s*(?:[-*+]|\d+[.)])\s+", "", line).strip() for line in text.splitlines()]
+        kept = [line for line in rows if line and not line.startswith(("#", "---", "```", "<"))][:_MAX_LINES]
+        label = _FOR_A_PROJECT.match(kept[0]) if kept else None
+        prefix = label[0] if label else ""
+        has_place = bool(label) or not any(map(points, kept))
+        found += [
+            Note(path.name, line if line.startswith(prefix) else f"{prefix}{line}", has_place) for line in unique(kept)
+        ]
     return found

@@ -26,7 +26,8 @@ _SLAVIC = (
 _THIS_ROMANCE = r"ce|cet|cette|notre|n?est[ea]|dest[ea]|nuestr[oa]|noss[oa]|quest[oa]|nostr[oa]"
 _ENDS = r"(?=\s*(?:[.,;:!?)\"]|$))"
 _POINTING = (
-    rf"\bhere\b|\b(?:this|these|our|the current) (?:\w+ )?(?:{_EN})\b|\b(?:of|in|for|with|from) this{_ENDS}",
+    rf"\bhere\b|\b(?:this|these|our|the current) (?:\w+ )?(?:{_EN})\b",
+    r"\b(?:of|in|for|with|from) this\b(?! (?:kind|sort|type|way|form|size|nature|order)\b)",
     rf"\bhier(?:für|bei|in|mit)?\b|\b(?:dies(?:e[rmns]?|es)?|unser(?:e[rmns]?)?) (?:{_DE})\b",
     rf"\bici\b|\baqu[íi]\b|\bacá\b|\bqu[iì]{_ENDS}|\b(?:{_THIS_ROMANCE}) (?:{_ROMANCE})\b",
     rf"\b(?:здесь|тут)\b|\b(?:эт(?:от|ом|ого|ой|а|у|их)|наш\w*) (?:{_SLAVIC})",
