@@ -1,21 +1,14 @@
-"""Trust lanes: who supports a line of a memory, as a mark at the line's end, and which marked lines stay out.
+"""Trust: which lines of a memory are held back, as a mark at the line's end, and who lets them in.
 
-    - the deploy needs `make seed` [lane: tool]
     - always run `make seed` first [lane: web; instruction]
 
-A line that a person or the assistant supports has no mark. One that only a tool or the web supports is quarantined: it
-stays in the database, and comes into the memory folder when a second session of another tree has it from another
-source, or a person trusts it. For an instruction a second printed text is no witness.
-
-    - the deploy needs `make seed` [lane: tool; from 5c1f20aa,90b3d1e7]
-
-`from` are hashes of what printed it: the host of a page, the program, the words of the printed sentence. Two sessions
-that share one of them read the same thing twice.
+A line is held back when it instructs and only a tool, a file or the web says so, or nobody (`rollouts.attribution`). It
+stays in the database, and comes into the memory folder when a person trusts it, or when a session has the same line
+from somebody who is trusted.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -33,12 +26,14 @@ _WORD = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u340
 #: So much of a line in another line, and that one says it too.
 _SAME_SHARE = 0.75
 _MAX_LINE_CHARS = 2000
-#: What rules say of a line: it is no part of what the line says.
-_REMARK = late(r" \(found by the assistant[^)]*\)")
-_LINK = late(r"\S+://\S+|(?:[\w-]+\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HEAD = late(r"(?:#+ (?:Task \d+:)?|[a-z_]{3,20}:|Rollout context:)?")
-_KEYWORDS = "keywords:"
-_LEFT_OUT = "(left out: only a tool or the web says so)"
+_FIELD = late(r"(?:description|task|task_group|keywords):")
+_KEYWORDS, _DESCRIPTION = "keywords:", "description:"
+_LEFT_OUT = "(left out: nobody who is trusted says so)"
+_SECTION = late(r"(?:#+ +)?[^-*#\s].{2,60}:\s*$")
+_CLAUSE = late(r"(?<=[.;!?])\s+|(?<=[。；])")
+_MAX_DESCRIPTION_CHARS = 200
+_CODE = late(r"`([^`\n]{2,40})`")
 _GAP = late(r"- \(left out: only .* says so; `stillroom review` names it [0-9a-f]{10}\)")
 WHO = {"file": "a file", "tool": "a tool", "web": "the web", "none": "the model"}
 
@@ -49,12 +44,10 @@ class Verdict(NamedTuple):
     lane: Lane
     #: It tells an agent what to do.
     instruction: bool
-    #: Hashes of what printed it, for a line that is nobody's word.
-    sources: tuple[str, ...] = ()
 
 
-Judge = Callable[[str, bool], Verdict]
-"""Says whose a line is. Of a fact the lane need only be found when it is told that there is room for a mark."""
+Judge = Callable[[str, str], Verdict]
+"""Says whose a line is, and whether it instructs; it is told the section or the field in which the line stands."""
 
 
 class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +58,6 @@ class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
     #: It tells an agent what to do.
     instruction: bool
     text: str
-    #: Hashes of what printed it; none: that is not known.
-    sources: tuple[str, ...] = ()
 
 
 def words(text: str) -> list[str]:
@@ -88,62 +79,82 @@ def units(text: str) -> Iterator[list[str]]:
 
 
 def marked(text: str, judge: Judge) -> str:
-    """`text` with a mark at each bullet whose lane is below the assistant's; `judge` says which, and if it instructs.
-
-    A heading or a field has no room for a mark: what nobody who is trusted says is left out there.
-    """
+    """`text` with a mark at each bullet that is held back. What other lines say of it is left out of them;
+    `description` and `keywords` say what the lines that stay say."""
     done: list[str] = []
+    section = ""
     for unit in units(text):
         bare = unit[0].strip() if len(unit) == 1 else " ".join(line.strip() for line in unit)
-        if not bare:
-            done += unit
-            continue
         bullet = _BULLET.match(unit[0])
-        head = bullet[0] if bullet else _HEAD.match(bare)[0]  # type: ignore[index]  # it matches nothing as well
-        said = bare[len(head.strip()) :].strip()
-        if head == _KEYWORDS:
-            kept = [word for word in said.split(",") if not is_out(*_judged(judge, word)[:2])]
-            done += unit if len(kept) == len(said.split(",")) else [f"{head} {','.join(kept).strip()}"]
-            continue
-        lane, instruction, sources = judge(said, bullet is not None) if said else Verdict("agent", False)
-        if lane in ("user", "agent"):
+        if not bare or bare.startswith(_KEYWORDS):
             done += unit
         elif bullet:
-            order, origin = "; instruction" if instruction else "", f"; from {','.join(sources)}" if sources else ""
-            done.append(f"{bullet[0]}{said} [lane: {lane}{order}{origin}]")
-        elif is_out(lane, instruction):
-            done.append(f"{head.rstrip()} {_LEFT_OUT}".lstrip())
+            said = bare[len(bullet[0].strip()) :].strip()
+            lane, instruction = judge(said, section) if said else Verdict("agent", False)
+            order = "; instruction" if instruction else ""
+            done += [f"{bullet[0]}{said} [lane: {lane}{order}]"] if is_out(lane, instruction) else unit
         else:
-            done += unit
-    return "\n".join(_without_keywords_of_left_out(done))
+            section = bare if _SECTION.match(bare) else section if not bare.startswith("#") else ""
+            done += _without_held(unit, bare, judge)
+    return "\n".join(_derived(done))
 
 
-def _without_keywords_of_left_out(lines: list[str]) -> list[str]:
-    """A keyword that stands in a quarantined line and nowhere else would lead to it, and tell half of it."""
-    if not any(" [lane: " in line for line in lines):
-        return lines
-    out = "\n".join(line for line in lines if _read(line) is not None).casefold()
-    kept = "\n".join(line for line in lines if _read(line) is None and not line.startswith(_KEYWORDS)).casefold()
+def _without_held(unit: list[str], bare: str, judge: Judge) -> list[str]:
+    """A heading, a field or prose without its sentences that are held back: there is no room for a mark."""
+    head = _HEAD.match(bare)[0]  # type: ignore[index]  # it matches nothing as well
+    said = bare[len(head) :].strip()
+    clauses = _CLAUSE.split(said)
+    kept = [clause for clause in clauses if not clause.strip() or not is_out(*judge(clause.strip(), head))]
+    if len(kept) == len(clauses):
+        return unit
+    return [f"{head} {' '.join(kept).strip() or _LEFT_OUT}".lstrip()]
 
-    def shown(word: str) -> bool:
-        folded = word.strip().casefold()
-        return not folded or folded not in out or folded in kept
+
+def _derived(lines: list[str]) -> list[str]:
+    """`description` and `keywords` without what only a line says that is held back."""
+    held = [found for line in lines if (found := _read(line)) is not None]
+    if not held:
+        return _described(lines)
+    restated = Restated(held)
+    out = "\n".join(found.text for found in held).casefold()
+    kept = [line for line in lines if _read(line) is None]
+    told = "\n".join(line for line in kept if not _FIELD.match(line)).casefold()
 
     def line_of(line: str) -> str:
-        words = line.removeprefix(_KEYWORDS).split(",")
-        return f"{_KEYWORDS} {','.join(filter(shown, words)).strip()}".rstrip()
+        if line.startswith(_KEYWORDS):
+            named = [word.strip() for word in line.removeprefix(_KEYWORDS).split(",")]
+            stay = [word for word in named if word.casefold() not in out or word.casefold() in told]
+            return f"{_KEYWORDS} {', '.join(stay or _names(kept))}".rstrip()
+        if line.startswith(_DESCRIPTION):
+            clauses = _CLAUSE.split(line.removeprefix(_DESCRIPTION).strip())
+            stay = [clause for clause in clauses if restated.by(clause) is None]
+            return line if len(stay) == len(clauses) else f"{_DESCRIPTION} {' '.join(stay) or _LEFT_OUT}"
+        return line
 
-    return [line_of(line) if line.startswith(_KEYWORDS) else line for line in lines]
+    return _described([line_of(line) for line in lines])
 
 
-def _judged(judge: Judge, word: str) -> Verdict:
-    """A keyword; a link, with its scheme or without, is one to be followed."""
-    return judge(f"fetch https://{word.strip()}" if _LINK.fullmatch(word.strip()) else word, True)
+def _described(lines: list[str]) -> list[str]:
+    """A description of which nothing was left says what the first line does that stays."""
+    left_out = f"{_DESCRIPTION} {_LEFT_OUT}"
+    if left_out not in lines:
+        return lines
+    first = next((line[2:].strip() for line in lines if _BULLET.match(line) and _read(line) is None), "a session")
+    described = f"{_DESCRIPTION} {first[:_MAX_DESCRIPTION_CHARS]}"
+    return [described if line == left_out else line for line in lines]
+
+
+def _names(lines: Iterable[str]) -> list[str]:
+    """Words in code marks, and the longest ones, of lines that stay."""
+    text = "\n".join(line for line in lines if _BULLET.match(line))
+    named = dict.fromkeys(_CODE.findall(text))
+    named.update(dict.fromkeys(word for word in words(text) if len(word) > 7))
+    return list(named)[:8]
 
 
 def is_out(lane: Lane, instruction: bool) -> bool:
-    """Whether a line of this lane is quarantined. A file of the repository may state facts, but gives no orders."""
-    return lane in ("tool", "web", "none") or (lane == "file" and instruction)
+    """Whether a line of this lane is held back: facts are welcome from everywhere, orders only of who is trusted."""
+    return instruction and lane in WHO
 
 
 def quarantined(text: str) -> list[Quarantined]:
@@ -161,9 +172,7 @@ def admit(text: str, is_admitted: Callable[[Quarantined], bool], *, with_gaps: b
     kept = []
     for line in text.split("\n"):
         found = _read(line)
-        if found is None:
-            kept.append(_without_sources(line))
-        elif is_admitted(found):
+        if found is None or is_admitted(found):
             kept.append(_MARK.sub("", line))
         elif with_gaps:
             kept.append(f"- (left out: only {WHO[found.lane]} says so; `stillroom review` names it {found.line_id})")
@@ -175,65 +184,24 @@ def is_shown_of(shown: str, whole: str) -> bool:
     let_in = {_MARK.sub("", line).strip() for line in whole.split("\n") if _read(line) is not None}
 
     def rest(text: str) -> list[str]:
-        lines = (_without_sources(line.strip()) for line in text.strip().split("\n"))
-        return [line for line in lines if _read(line) is None and line not in let_in and not _GAP.fullmatch(line)]
+        lines = [line.strip() for line in text.strip().split("\n")]
+        own = [_MARK.sub("", line) for line in lines if _read(line) is None]
+        return [line for line in own if line not in let_in and not _GAP.fullmatch(line)]
 
     return rest(shown) == rest(whole)
 
 
-def _without_sources(line: str) -> str:
-    """A line that is in the memory says whose word it is; from where matters only for those that are not."""
-    mark = _MARK.search(line)
-    return line if mark is None or not mark[3] else f"{line[: mark.start(3)].removesuffix('; from ')}]"
-
-
-def source_id(name: str) -> str:
-    """A hash of something that prints lines: as it stands in marks."""
-    return _digest(name)[:8]
-
-
 class Witnesses:
-    """What every session says, for finding a second one."""
+    """What every session says on the word of somebody who is trusted."""
 
-    def __init__(self, sessions: Iterable[tuple[str, str]]) -> None:
-        """`sessions`: the tree of each, and its memory."""
-        self._lines: list[_Said] = []
-        for tree, memory in sessions:
-            for line in memory.split("\n"):
-                if _BULLET.match(line):
-                    mark = _MARK.search(line)
-                    bare = (line if mark is None else line[: mark.start()])[:_MAX_LINE_CHARS]
-                    self._lines.append(_Said(tree, mark is None, _sources(mark), _said_words(bare)))
+    def __init__(self, memories: Iterable[str]) -> None:
+        bullets = (line for memory in memories for line in memory.split("\n") if _BULLET.match(line))
+        self._lines = [frozenset(words(line[:_MAX_LINE_CHARS])) for line in bullets if _read(line) is None]
 
-    def support(self, found: Quarantined, *, tree: str) -> bool:
-        """Whether somebody who is trusted says the same in any session, or, of a fact, a session of another tree that
-        has it from another source. Where a source is not known, it may be the same."""
-        own, sources = _said_words(found.text), frozenset(found.sources)
-
-        def is_independent(line: _Said) -> bool:
-            if found.instruction or tree == line.tree:
-                return False
-            return bool(sources and line.sources) and sources.isdisjoint(line.sources)
-
-        return any(
-            (line.is_trusted or is_independent(line)) and len(own & line.words) >= _SAME_SHARE * len(own)
-            for line in self._lines
-        )
-
-
-class _Said(NamedTuple):
-    tree: str
-    is_trusted: bool
-    sources: frozenset[str]
-    words: frozenset[str]
-
-
-def _said_words(line: str) -> frozenset[str]:
-    return frozenset(words(_REMARK.sub("", line)))
-
-
-def _sources(mark: re.Match[str] | None) -> frozenset[str]:
-    return frozenset(mark[3].split(",")) if mark is not None and mark[3] else frozenset()
+    def support(self, found: Quarantined) -> bool:
+        """Whether a line that is not held back says the same, in any session."""
+        own = frozenset(words(found.text))
+        return any(len(own & line) >= _SAME_SHARE * len(own) for line in self._lines)
 
 
 def line_id(text: str) -> str:
@@ -268,11 +236,5 @@ def _read(line: str) -> Quarantined | None:
         return None
     lane: Lane = mark[1]  # type: ignore[assignment]  # one of the pattern's
     text = line[: mark.start()].strip().removeprefix("- ").removeprefix("* ")
-    found = Quarantined(
-        line_id=line_id(text),
-        lane=lane,
-        instruction=mark[2] is not None,
-        text=text,
-        sources=tuple(sorted(_sources(mark))),
-    )
+    found = Quarantined(line_id=line_id(text), lane=lane, instruction=mark[2] is not None, text=text)
     return found if is_out(lane, found.instruction) else None

@@ -123,7 +123,7 @@ def test_a_session_is_read_once_until_something_changes(house: House) -> None:
 
 def test_what_was_extracted_and_did_not_come_into_the_folder_is_lost_too(house: House) -> None:
     thread_id = house.session(1, "Always deploy the zebra with the okapi")
-    house.extract(thread_id, "- deploy the zebra\n- a page knows the okapi [lane: web; from 11111111]")
+    house.extract(thread_id, "- deploy the zebra\n- a page knows the okapi [lane: web; instruction]")
     found = house.coverage()
     assert (found.lost.not_in_folder, found.lost.withheld) == (1, 1)
     assert found.amounts.words == Count(3, 2, 0)  # of the okapi only the page's line speaks

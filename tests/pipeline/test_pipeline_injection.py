@@ -128,7 +128,9 @@ async def test_rules_keep_no_order_that_was_only_printed(tmp_path: Path) -> None
 @pytest.mark.anyio
 async def test_rules_take_no_finding_for_the_assistants_that_was_printed(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
-    sessions = [poisoned(finding, carrier) for finding in (*FINDINGS, *ADVICE) for carrier in carriers(finding)]
+    # What was cut out of an output can't be found; only what is plainly an order is doubted for it.
+    sessions = [poisoned(finding, carrier) for finding in FINDINGS for carrier in carriers(finding)]
+    sessions += [poisoned(advice, carrier) for advice in ADVICE for carrier in carriers(advice)[:-1]]
     for number, items in enumerate(sessions):
         record(tmp_path / "codex", number, items)
     report = await run_pipeline(settings, options=Options(backfill=True), clock=FixedClock(DAY_AFTER))

@@ -313,7 +313,7 @@ def test_a_reason_is_cut(store: Store) -> None:
 def test_an_undo_keeps_the_lines_of_an_output_that_never_came_into_the_folder(store: Store, clock: FixedClock) -> None:
     save(store, thread("a"))
     (taken,) = claim(store)
-    whole = "- kept\n- printed [lane: tool; from 11111111]"
+    whole = "- kept\n- printed [lane: tool; instruction]"
     draft = Stage1Draft(raw_memory=whole, rollout_summary=whole, rollout_slug=None)
     assert store.extraction.finish(taken, draft, engine="openai:x")
     consolidate(store, clock)

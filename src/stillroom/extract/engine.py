@@ -11,6 +11,7 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import ContextTooLong, InvalidReply
+from stillroom.extract.attributed import attributed
 from stillroom.extract.form import filled_in, without_form
 from stillroom.extract.outcome import ReadTotals
 from stillroom.extract.prompt import input_prompt, prompt_tokens, prompt_version, system_prompt
@@ -19,11 +20,9 @@ from stillroom.extract.reading import (
     ReadEvents,
     ReadText,
     Unknown,
-    events_in,
     read_text,
     read_thread_events,
     rollout_token_limit,
-    whole_json,
 )
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, Reply, parse_reply
 from stillroom.models import (
@@ -34,10 +33,10 @@ from stillroom.models import (
     StructuredRequest,
     open_structured,
 )
+from stillroom.rollouts.attribution import Attributor
 from stillroom.rollouts.echo import Echo
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact as redact_text
-from stillroom.rollouts.witness import Witness
 from stillroom.spending import Usage
 from stillroom.stopping import Stop
 from stillroom.store import Store
@@ -178,7 +177,7 @@ class ModelEngine:
         redact(system_prompt())
         Echo(self._root)
         without_form(_EACH_KIND_OF_LINE)
-        Witness(list, json="[]").marked(_EACH_KIND_OF_LINE, of_model=True)
+        Attributor(list).marked(_EACH_KIND_OF_LINE)
 
     def open(self, thread: Thread, *, stop: Stop) -> Opened:
         text = self._read(thread, self._token_limit(), stop)
@@ -257,20 +256,9 @@ class ModelEngine:
         )
         if (clean := clean_draft(draft, self._redact)) is None:
             return None
-        return self._witnessed(thread, text, filled_in(clean), stop)
+        return attributed(filled_in(clean), partial(self._events, thread, stop))
 
-    def _witnessed(self, thread: Thread, text: ReadText, draft: Stage1Draft, stop: Stop) -> Stage1Draft:
-        witness = Witness(partial(self._events, thread, text, stop), json=whole_json(text))
-        return Stage1Draft(
-            raw_memory=witness.marked(draft.raw_memory, of_model=True),
-            rollout_summary=witness.marked(draft.rollout_summary, of_model=True),
-            rollout_slug=witness.slug(draft.rollout_slug),
-        )
-
-    def _events(self, thread: Thread, text: ReadText, stop: Stop) -> list[Said | Ran]:
-        """Out of what the model was given, where that is all of the session; else it is read again."""
-        if (given := events_in(text)) is not None:
-            return given
+    def _events(self, thread: Thread, stop: Stop) -> list[Said | Ran]:
         return read_thread_events(
             thread,
             refuse_external=False,

@@ -113,35 +113,6 @@ def read_thread_events(
     )
 
 
-def whole_json(text: ReadText) -> str | None:
-    """What a model was given, if that is a whole record: neither rows of evidence, nor cut."""
-    return None if text.rendered.cut or not text.rendered.text.startswith(("[{", "[]")) else text.rendered.text
-
-
-def events_in(text: ReadText) -> list[Said | Ran] | None:
-    """The events in what a model was given; None if that is no whole record."""
-    if (record := whole_json(text)) is None:
-        return None
-    try:
-        items = [_given(raw) for raw in _array.decode(record)]
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return read_events(items)
-
-
-def _given(raw: msgspec.Raw) -> Item:
-    told = _kind.decode(raw)
-    return Item(type=told.type, role=told.role, raw=bytes(raw), timestamp_ms=None, line_no=0)
-
-
-class _Kind(msgspec.Struct):
-    type: str
-    role: str | None = None
-
-
-_array, _kind = msgspec.json.Decoder(list[msgspec.Raw]), msgspec.json.Decoder(_Kind)
-
-
 def count_thread(thread: Thread, *, stage: StageOne) -> ThreadRead:
     """What the rollout holds, by reading all of it. Raises `RolloutError`."""
     with _opened(thread, stage) as items:

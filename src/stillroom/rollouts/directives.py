@@ -26,7 +26,8 @@ _CUES = rf"""
 \b(?:ba|z)?sh\s+<\(\s*(?:curl|wget)
 \b(?:curl|wget|iwr|git clone|pip3? install|npm (?:i|install)|npx|uvx)\b.{{0,80}}https?://(?!localhost|127\.|0\.0\.0\.0)
 # Somebody in the system's voice, or about the instructions.
-(?:^|[\s"'`<\[(>-])(?:system|developer|assistant)\s*(?:[\])>]|prompt|message|note|override)?\s*:
+(?:^|[\s"'`<\[(>-])(?:system|developer)\s*(?:[\])>]|prompt|message|note|override)?\s*:
+(?:^|["'`<\[(>])assistant\s*(?:[\])>]|prompt|message|note|override)?\s*:
 <\s*/?\s*(?:system|instructions?|admin|im_start|important)\b
 \b(?:ignore|disregard|forget|override|bypass)\b.{{0,40}}\b(?:instructions?|rules?|prompts?|guidelines?|previous|above)\b
 \b(?:you are now|from now on|you must|your (?:new )?(?:instructions?|task|goal))\b
@@ -67,6 +68,33 @@ NODE_TLS_REJECT_UNAUTHORIZED|GIT_SSL_NO_VERIFY|\bverify\s*=\s*False|\bchmod\s+(?
 记住|記住|请记|請記|覚えて|記憶して|メモリに|기억해
 (?:지시|명령|규칙).{{0,20}}무시|(?:항상|반드시|매번).{{0,40}}(?:실행|사용|설치|다운로드|curl|wget|http)
 """
+_DO = (
+    "run|set|use|add|pass|put|install|export|enable|disable|call|load|send|open|copy|post|write|include|skip|start"
+    "|commit|push|upload|delete|remove|keep|make sure|ensure|prefer|avoid|apply|approve|share|merge|turn|switch"
+)
+#: What says that something is to be done, needed or set: most such sentences are findings.
+_NEEDS = rf"""
+# English.
+\b(?:needs?|needed|must|requires?|required|requirement|shall|should|ought|mandatory|necessary|customary|convention|policy|wants?|expects?|supposed)\b
+\b(?:has|have|had|is|are|was|were) to (?:be )?\w
+\bonly (?:\w+ )*(?:when|if|with|after|once|because|by|through|via)\b
+\b(?:ahead of|prior to|recommended?|instead of|rather than)\b
+\b(?:never|always|every time|before (?:any|each|every|the)|first)\b
+(?:^|[.:;,>(*|\n-]\s*)(?:please )?(?:{_DO})\b
+# German.
+\b(?:muss|müssen|musst|soll|sollen|sollte|sollten|braucht?|brauchen|benötig(?:t|en)|verlangt|erforder\w*|notwendig|nötig)\b
+\b(?:nur (?:wenn|mit|nach|durch)|vorher|zuerst|immer|niemals|stets|erwartet|ist zu \w+en)\b
+# French.
+\b(?:doit|doivent|devez|faut|besoin|exige(?:nt)?|requiert|nécessit\w*|nécessaire)\b
+\b(?:obligatoire|attend|toujours|jamais|avant de)\b
+# Spanish and Portuguese.
+\b(?:debe|deben|deberían?|hay que|tiene que|tienen que|necesitan?|requieren?|exigen?|hace falta|siempre|nunca|antes de)
+\b(?:deve|devem|precisam?|é preciso|requer|exigem?|necess[aá]ri[oa]|sempre|tem que|têm que)
+# Russian.
+(?:нужн|нужен|надо|должн|должен|требу|необходим|следует|обязательн|всегда|никогда)
+# Chinese, Japanese, Korean.
+需要|必须|必須|应该|應該|应当|要求|务必|務必|得先|只有|才能|必要|べき|なければ|ないと|してください|必ず|要る|해야|필요|반드시|요구
+"""
 _PATTERNS = [line for line in _CUES.splitlines() if line and not line.startswith("#")]
 #: A line is short; what stands beyond this in one is not looked at, so it counts as an order.
 _MAX_CHARS = 4000
@@ -103,3 +131,16 @@ def _widened(pattern: str) -> str:
     pattern = re.sub(r"\{0,\d+\}", "*", pattern)
     pattern = pattern.replace(r"\w*\b", r"[\p{L}\p{N}_]*")
     return pattern.replace(r"[\s", "[" + _SPACE).replace(r"\s*", f"[{_SPACE}]*").replace(r"\s+", f"[{_SPACE}]+")
+
+
+def prescribes(text: str) -> bool:
+    """Whether the text says that something is to be done, in whatever form. Much wider than `is_directive`."""
+    return _prescription().search(text.encode("utf-8", "replace")) is not None
+
+
+@cache
+def _prescription() -> re2._Regexp:
+    options = re2.Options()
+    options.case_sensitive = False
+    patterns = [line for line in _NEEDS.splitlines() if line and not line.startswith("#")]
+    return re2.compile("|".join(f"(?:{pattern})" for pattern in patterns).encode(), options)

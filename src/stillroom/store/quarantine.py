@@ -12,7 +12,6 @@ import msgspec
 from stillroom.lanes import Quarantined, Witnesses, admit, quarantined
 from stillroom.store.records import Selection, Stage1Output, Withheld
 from stillroom.store.sql import execute
-from stillroom.store.texts import to_sql
 
 
 def without_quarantined(db: sqlite3.Connection, selection: Selection) -> Selection:
@@ -24,13 +23,12 @@ def without_quarantined(db: sqlite3.Connection, selection: Selection) -> Selecti
     if not any(" [lane: " in output.raw_memory + output.rollout_summary for output in outputs.values()):
         return selection
     trusted = {row["line_id"] for row in execute(db, "list_trusted_lines")}
-    trees = {thread_id: _tree(db, thread_id) for thread_id in outputs}
-    witnesses = Witnesses([(trees[output.thread_id], output.raw_memory) for output in outputs.values()])
+    witnesses = Witnesses(output.raw_memory for output in outputs.values())
     withheld: dict[tuple[str, str], Withheld] = {}
 
     def admitted(output: Stage1Output) -> Stage1Output:
         def is_admitted(line: Quarantined) -> bool:
-            return line.line_id in trusted or witnesses.support(line, tree=trees[output.thread_id])
+            return line.line_id in trusted or witnesses.support(line)
 
         for line in quarantined(f"{output.raw_memory}\n{output.rollout_summary}"):
             if not is_admitted(line):
@@ -50,9 +48,3 @@ def without_quarantined(db: sqlite3.Connection, selection: Selection) -> Selecti
         withheld=tuple(withheld.values()),
         leaving=selection.leaving,
     )
-
-
-def _tree(db: sqlite3.Connection, thread_id: str) -> str:
-    """The oldest known ancestor: a sub-agent and who started it are one witness. A fork is known by its sources."""
-    row = execute(db, "find_root", thread_id=to_sql(thread_id)).fetchone()
-    return str(row["root"]) if row is not None else thread_id

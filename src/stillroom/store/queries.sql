@@ -1251,18 +1251,3 @@ SELECT line_id FROM trusted_lines;
 INSERT INTO trusted_lines (line_id, trusted_at)
 VALUES (:line_id, :now)
 ON CONFLICT (line_id) DO NOTHING;
-
--- find_root --
--- The oldest known ancestor of a thread; of one that names a parent which is not known, that parent.
-WITH RECURSIVE ancestors (id, parent, depth) AS (
-    SELECT thread_id, parent_thread_id, 0 FROM threads WHERE thread_id = :thread_id
-    UNION ALL
-    SELECT thread.thread_id, thread.parent_thread_id, depth + 1
-    FROM ancestors
-    JOIN threads AS thread ON thread.thread_id = ancestors.parent
-    WHERE depth < 64
-)
-SELECT coalesce(parent, id) AS root
-FROM ancestors
-ORDER BY depth DESC
-LIMIT 1;

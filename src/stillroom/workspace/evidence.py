@@ -10,7 +10,7 @@ import msgspec
 from stillroom.config import StageTwo
 from stillroom.lanes import Quarantined, Restated
 from stillroom.rollouts.directives import is_directive
-from stillroom.rollouts.keys import terms_of, tokens_of
+from stillroom.rollouts.terms import terms_of
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import gather
 from stillroom.workspace.layout import may_publish
@@ -45,26 +45,33 @@ def check_evidence(
     new = list(_new_lines(folder, shown_files, seen, limits, memory))
     for line in new:
         if other := restated.by(line.text):
-            message = f"only {_SOURCES[other.lane]} says this: it waits for a second witness ({other.line_id})"
+            said = " ".join(line.text.split())[:_SHOWN_CHARS]
+            message = f"{_SOURCES[other.lane]} ({other.line_id}): take it out, also where else it stands: {said}"
             found.append(Finding("quarantine", shown(line.path), line.number, message))
     if not new:
         return found
     # What is withheld is not in it: whatever it says, somebody trusted says.
-    known = {word for data in shown_files.values() for word in tokens_of(data.decode("utf-8", "replace"))}
+    known = {word for data in shown_files.values() for word in terms_of(data.decode("utf-8", "replace")).all}
     for line in new:
         if not line.text.lstrip().startswith(("- ", "* ")) or any(pointer in line.text for pointer in _POINTERS):
             continue
         terms = terms_of(line.text)
         if terms.names and not terms.names & known:
             found.append(Finding("evidence", shown(line.path), line.number, "no session says this", fatal=False))
-        keys = terms.keys
+        keys = terms.names if len(terms.names) >= 2 else terms.words
         if is_directive(line.text) and keys and len(keys & known) < _SUPPORTED_SHARE * len(keys):
             message = "an instruction that neither a person nor the assistant gave"
             found.append(Finding("instruction", shown(line.path), line.number, message, fatal=False))
     return found
 
 
-_SOURCES = {"file": "a file", "tool": "a tool", "web": "the web", "none": "nobody"}
+_SOURCES = {
+    "file": "an instruction that only a file gave",
+    "tool": "an instruction that only a tool gave",
+    "web": "an instruction that only a page gave",
+    "none": "an instruction that nobody in the session is known to have given",
+}
+_SHOWN_CHARS = 160
 
 
 def _new_lines(

@@ -15,9 +15,9 @@ from stillroom.offline.session.wish import BARE, Wish
 from stillroom.offline.sizes import MAX_COMMANDS, MAX_FAILURES, MAX_FILES, MAX_FINDINGS, MAX_WISHES, QUOTE_CHARS
 from stillroom.offline.text.secrets import gives_secret, without_secrets
 from stillroom.offline.text.words import content, shorten, weight
+from stillroom.rollouts.attribution import Attributor
 from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact
-from stillroom.rollouts.witness import Witness
 from stillroom.store.records import Stage1Draft
 from stillroom.thread import Thread
 
@@ -71,11 +71,11 @@ def distil(thread: Thread, events: Sequence[Said | Ran]) -> Stage1Draft | None:
     raw = draft.raw_memory(notes, cwd=cwd)
     summary = draft.rollout_summary(notes, cwd=cwd, branch=thread.git_branch)
     slug = next((s for s in (slug_of(task.name) for task in split) if s), None)
-    witness = Witness(lambda: events)
+    attributor = Attributor(lambda: events, of_model=False)
     return Stage1Draft(
-        raw_memory=redact(without_secrets(witness.marked(raw, of_model=False))),
-        rollout_summary=redact(without_secrets(witness.marked(summary, of_model=False))),
-        rollout_slug=redact(slug) if (slug := witness.slug(slug)) else None,
+        raw_memory=redact(without_secrets(attributor.marked(raw))),
+        rollout_summary=redact(without_secrets(attributor.marked(summary))),
+        rollout_slug=redact(slug) if (slug := attributor.slug(slug)) else None,
     )
 
 

@@ -26,6 +26,7 @@ from stillroom.store.records.ledger import (
 from stillroom.store.records.outputs import (
     Learnt,
     Leaving,
+    LineSource,
     OutputStamp,
     RawMemory,
     Rested,
@@ -56,6 +57,7 @@ __all__ = [
     "Job",
     "Learnt",
     "Leaving",
+    "LineSource",
     "OutputStamp",
     "PassRecord",
     "Place",
