@@ -16,8 +16,12 @@ def test_a_new_folder_is_built_from_nothing(tmp_path: Path) -> None:
     prompt = render_prompt(tmp_path)
     assert prompt.task == (
         "Bring the memory folder up to date. Mode: INIT.\n\n"
-        "`MEMORY.md`: missing. `memory_summary.md`: missing.\n\nBegin with `phase2_workspace_diff.md`.\n"
+        "`MEMORY.md`: missing. `memory_summary.md`: missing.\n"
+        "Some thousand tokens fit into one answer of yours. A longer file is written in pieces, each in a call of its "
+        "own: `write` with the\nfirst task groups, then `write` with `append` for the next ones.\n\n"
+        "Begin with `phase2_workspace_diff.md`.\n"
     )
+    assert "At most 1,638 tokens fit into one answer" in render_prompt(tmp_path, reply_tokens=1638).task
     assert "{{" not in prompt.instructions + prompt.task
     assert "extension" not in prompt.instructions
 
@@ -50,6 +54,22 @@ def test_extensions_are_explained_where_there_are_some(tmp_path: Path) -> None:
     assert "| `extensions/<name>/` |" in instructions
     assert "rollout_summaries/*.md` and `extensions/*/resources/*.md`: search" in instructions
     assert "[ad-hoc note]" in instructions
+
+
+def test_skills_are_explained_where_there_may_be_some(tmp_path: Path) -> None:
+    summaries = tmp_path / "rollout_summaries"
+    summaries.mkdir()
+    assert "skills/<name>" not in render_prompt(tmp_path).instructions
+    for number in range(5):
+        (summaries / f"{number}.md").write_text("thread_id: 1\n", encoding="utf-8")
+    assert render_prompt(tmp_path).instructions.count("skills/<name>/") == 3
+    (tmp_path / "skills").mkdir()
+    assert "# `skills/<name>/SKILL.md`" in render_prompt(tmp_path).instructions
+
+
+def test_the_words_of_phase_2_take_no_more_than_they_are_worth(tmp_path: Path) -> None:
+    prompt = render_prompt(tmp_path)
+    assert len(prompt.instructions) + len(prompt.task) <= 4 * 2750
 
 
 def test_limits_are_the_settings(tmp_path: Path) -> None:
@@ -96,5 +116,5 @@ def test_findings_are_bounded_and_one_line_each() -> None:
 
 
 def test_templates_are_part_of_the_package() -> None:
-    for name in ("consolidation.md", "task.md", "extensions.md", "corrections.md"):
+    for name in ("consolidation.md", "task.md", "skills.md", "extensions.md", "corrections.md"):
         assert read(name).strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,16 @@ from stillroom.pipeline import Options, PipelineReport, run_pipeline
 from stillroom.sandbox import probe
 from stillroom.store import Store
 from stillroom.store.records import ConsolidationClaim
-from stillroom.testing import SAMPLE_MEMORY, CallTool, LoopbackModel, RecordedRequest, Reply, Say, Status
+from stillroom.testing import (
+    SAMPLE_MEMORY,
+    CallTool,
+    LoopbackModel,
+    RecordedRequest,
+    Reply,
+    Say,
+    Status,
+    sample_rollout,
+)
 from stillroom.undoing.undo import plan_undo, undo
 from stillroom.undoing.versions import open_history
 
@@ -430,3 +440,92 @@ async def test_upgrade_extracts_again_what_the_rules_had_extracted(
     assert len(script.extractions) == 6
     with Store.open(settings.database, clock=clock) as store:
         assert {output.engine for output in store.outputs.latest()} == {"loopback:gpt-5-mini"}
+
+
+GROUP = """\
+# Task Group: project {number}
+
+scope: what was done there
+applies_to: cwd=/src/{number}; reuse_rule=any checkout
+
+## Task 1: the loopback model answered
+
+### rollout_summary_files
+
+- {path}
+
+### keywords
+
+- scripted, loopback
+
+## Reusable knowledge
+
+- the loopback model answered [Task 1]
+
+"""
+
+
+class Librarian:
+    """Writes a handbook of many sessions as it was told to: in pieces that fit into an answer."""
+
+    def __init__(self) -> None:
+        self.turns: list[Reply] = []
+        self.longest = 0
+        self.told = ""
+
+    def __call__(self, request: RecordedRequest) -> Reply:
+        if not request.json.get("tools"):
+            return Say(SAMPLE_MEMORY)
+        if not self.told:
+            self.told = request.body.decode()
+            return CallTool("list", {"path": "rollout_summaries"})
+        if not self.turns:
+            listed = sorted(set(re.findall(r"rollout_summaries/[\w.-]+\.md", request.body.decode())))
+            groups = [GROUP.format(number=path, path=path) for path in listed]
+            pieces = ["".join(groups[at : at + 10]) for at in range(0, 30, 10)]
+            self.longest = max(map(len, pieces))
+            self.turns = [CallTool("write", {"path": "MEMORY.md", "content": pieces[0]})]
+            for each in pieces[1:]:
+                self.turns.append(CallTool("write", {"path": "MEMORY.md", "content": each, "append": True}))
+            self.turns += [CallTool("write", {"path": "memory_summary.md", "content": SUMMARY}), Say("done")]
+        return self.turns.pop(0)
+
+
+@pytest.mark.anyio
+async def test_a_handbook_of_thirty_sessions_is_written_in_pieces(tmp_path: Path, clock: FixedClock) -> None:
+    for number in range(30):
+        started = DAY_AFTER - 24 * HOUR * 1000 - number * 60_000
+        sample_rollout(tmp_path / "codex", number=number, size_bytes=1500, started_at_ms=started)
+    librarian = Librarian()
+    with LoopbackModel(librarian) as server:
+        settings = settings_for(tmp_path, server)
+        provider = server.provider(context_window=16_384)
+        report = await run(msgspec.structs.replace(settings, providers={"loopback": provider}), clock)
+    assert "At most 3,276 tokens fit into one answer of yours" in librarian.told
+    assert 0 < librarian.longest < 4 * 3276
+    done = consolidated(report.consolidate)
+    assert (done.engine, done.inputs, done.fallback_reason) == ("loopback:gpt-5", 30, None)
+    text = (settings.root / "MEMORY.md").read_text(encoding="utf-8")
+    assert text.count("# Task Group: ") == 30
+    filled = r"^- rollout_summaries/\S+ \(cwd=.*, rollout_path=.*, updated_at=.*, thread_id=.*\)$"
+    assert len(re.findall(filled, text, re.MULTILINE)) == 30
+
+
+@pytest.mark.anyio
+async def test_inputs_are_refused_and_a_new_folder_is_listed_not_copied(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    calls = [
+        CallTool("write", {"path": "./raw_memories.md", "content": "x"}),
+        CallTool("apply_patch", {"patch": "*** Begin Patch\n*** Add File: rollout_summaries/x.md\n+x\n*** End Patch"}),
+        CallTool("read", {"path": "phase2_workspace_diff.md"}),
+    ]
+    script = Script(*calls, Say("done"))
+    with LoopbackModel(script) as server:
+        await run(settings_for(tmp_path, server), clock)
+    told = script.agent_requests[3].body.decode()
+    assert "`raw_memories.md` is an input and stays as it is" in told
+    assert "`rollout_summaries/x.md` is an input and stays as it is" in told
+    assert "- A raw_memories.md" in told and "Nothing was consolidated before" in told and "+---" not in told
+    corrections = script.agent_requests[4].body.decode()
+    assert "`MEMORY.md`: there must be a regular file of this name. Write it." in corrections

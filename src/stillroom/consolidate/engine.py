@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from stillroom import telemetry
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.errors import ConfigError, StillroomError
+from stillroom.errors import ConfigError, StillroomError, WorkspaceError
 from stillroom.models import Allowance, RateLimitSink, open_agent_model
 from stillroom.rollouts.redact import redact
 from stillroom.spending import Usage
@@ -102,9 +102,18 @@ class AgentConsolidator:
         from stillroom.consolidate.agent import AgentCompleted, run_agent
         from stillroom.consolidate.prompt import prompt_version, render_prompt
         from stillroom.models.prices import context_window_of, reply_tokens_of
+        from stillroom.workspace.citations import fill_citations
 
         self.prompt = prompt_version()
         memories = self._settings.memories
+
+        def filled_and_checked(folder: Path) -> Sequence[str]:
+            try:
+                fill_citations(folder, limits=self._settings.stage_two)
+            except (WorkspaceError, OSError):  # what keeps the folder from being read is told by the check
+                pass
+            return check(folder)
+
         limits = RateLimitSink()
         try:
             model = await asyncio.to_thread(
@@ -120,18 +129,19 @@ class AgentConsolidator:
         except ConfigError as error:  # it could be opened when the pass began
             raise ConsolidatorNotStarted(str(error), hint=error.hint) from error
         try:
+            reply_tokens = reply_tokens_of(self.engine, self._settings)
             async with model:  # its connections end with the run
                 report = await run_agent(
                     model,
                     folder,
                     self._jail,
-                    prompt=render_prompt(folder, limits=self._settings.stage_two),
+                    prompt=render_prompt(folder, limits=self._settings.stage_two, reply_tokens=reply_tokens),
                     effort=memories.consolidation_effort,
                     limits=self._settings.stage_two,
                     concurrency=memories.consolidation_concurrency,
                     context_window=await asyncio.to_thread(context_window_of, self.engine, self._settings),
-                    reply_tokens=reply_tokens_of(self.engine, self._settings),
-                    check=check,
+                    reply_tokens=reply_tokens,
+                    check=filled_and_checked,
                 )
         finally:
             self.notes = model.notes

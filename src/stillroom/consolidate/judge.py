@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from stillroom.lanes import Quarantined
 from stillroom.workspace import held
 from stillroom.workspace.evidence import check_evidence
 from stillroom.workspace.finding import Finding
+from stillroom.workspace.layout import may_publish
 from stillroom.workspace.staging import Staging
 from stillroom.workspace.validate import Before, check_artifacts, scrub
 
@@ -19,6 +21,21 @@ from stillroom.workspace.validate import Before, check_artifacts, scrub
 FINDINGS_TOLD = 5
 #: What is wrong with a text, not with the form of the folder: a person can judge it, and mend it.
 _FOR_A_PERSON = frozenset({"collapse", "elision", "reference", "secret", "evidence", "instruction", "quarantine"})
+
+
+_REMEDIES = {
+    "quarantine": "It is withheld: take the line out, and what says the same in other words, in all files.",
+    "reference": "Cite a file that is there, or take the citation out.",
+    "version": "Begin the file with the line `v1`.",
+    "size": "Say the same in fewer words; what is used least goes first.",
+    "missing": "Write it.",
+    "elision": "Write the whole text that belongs there.",
+    "secret": "Write `[REDACTED_SECRET]` in its place.",
+    "shape": "Add what is missing.",
+    "text": "Write it as UTF-8 text.",
+}
+_LINE_CHARS = 200
+_READ_CHARS = 2_000_000
 
 
 def refuse(findings: Iterable[Finding]) -> None:
@@ -29,6 +46,26 @@ def refuse(findings: Iterable[Finding]) -> None:
         raise InvalidArtifacts("; ".join(fatal[:FINDINGS_TOLD]) + more)
 
 
+def _to_mend(finding: Finding, folder: Path) -> str:
+    where = f"`{finding.path}:{finding.line}`" if finding.line else f"`{finding.path}`"
+    line = f" The line: {text}" if (text := _line(folder, finding)) else ""
+    remedy = _REMEDIES.get(finding.rule)
+    return f"{where}: {finding.message}.{line}" + (f" {remedy}" if remedy else "")
+
+
+def _line(folder: Path, finding: Finding) -> str:
+    """The text that a finding is about; a link is not followed, and what can't be read is not shown."""
+    if not finding.line or not may_publish(finding.path):
+        return ""
+    try:
+        handle = os.open(folder / finding.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(handle, encoding="utf-8", errors="replace") as file:
+            lines = file.read(_READ_CHARS).splitlines()
+    except OSError:
+        return ""
+    return lines[finding.line - 1].strip()[:_LINE_CHARS] if finding.line <= len(lines) else ""
+
+
 class Judge:
     """The validators, for one staging copy; `withheld` may stand nowhere in it. All of it may block."""
 
@@ -36,8 +73,8 @@ class Judge:
         self._staging, self._settings, self._engine, self._withheld = staging, settings, engine, withheld
 
     def check(self, folder: Path) -> list[str]:
-        """What an agent is told when it says that it is done with the folder."""
-        return [str(finding) for finding in self._findings(folder) if finding.fatal]
+        """What an agent is told when it says that it is done with the folder: where, what, and what to do."""
+        return [_to_mend(finding, folder) for finding in self._findings(folder) if finding.fatal]
 
     def validate(self) -> list[Finding]:
         """Redact what the agent wrote, then judge it; the findings that don't end the run here.

@@ -15,12 +15,16 @@ from stillroom.template import render
 
 _DIFF_FILE = "phase2_workspace_diff.md"
 _BYTES_PER_TOKEN = 4
-_TEMPLATES = ("consolidation.md", "extensions.md", "task.md", "corrections.md")
+_TEMPLATES = ("consolidation.md", "skills.md", "extensions.md", "task.md", "corrections.md")
+#: A procedure that repeats shows in no fewer sessions.
+_SESSIONS_FOR_SKILLS = 5
 _VERSION_DIGITS = 12
 #: The checks that the agent hears of; a longer list would only hide the first ones.
 _MAX_FINDINGS = 40
 _MAX_FINDING_CHARS = 500
 
+_SKILL_ROW = "| `skills/<name>/` | procedures that repeat | **yes** |\n"
+_SKILL_POINTER = "- Point to a skill with a line in a section: `- Related skill: skills/<name>/SKILL.md`.\n"
 _EXTENSION_ROW = "| `extensions/<name>/` | notes and resources from other sources, with `instructions.md` each | no |\n"
 
 
@@ -32,15 +36,22 @@ class AgentPrompt:
     task: str
 
 
-def render_prompt(folder: Path, *, limits: StageTwo | None = None) -> AgentPrompt:
-    """The prompt for one staging folder: its mode, its state, and extensions only if it has some."""
+def render_prompt(folder: Path, *, limits: StageTwo | None = None, reply_tokens: int | None = None) -> AgentPrompt:
+    """The prompt for one staging folder: its mode, its state, and of skills and extensions only if there may be some.
+
+    `reply_tokens`: what one answer may have; None: as its provider likes.
+    """
     limits = limits or StageTwo()
     extended = (folder / "extensions").is_dir()
+    skilled = (folder / "skills").is_dir() or _sessions(folder) >= _SESSIONS_FOR_SKILLS
     instructions = render(
         read("consolidation.md"),
         diff_file=_DIFF_FILE,
         extension_rows=_EXTENSION_ROW if extended else "",
         extension_rules=read("extensions.md") if extended else "",
+        skill_row=_SKILL_ROW if skilled else "",
+        skill_rules=read("skills.md") if skilled else "",
+        skill_pointer=_SKILL_POINTER if skilled else "",
         extension_deletions=" and `extensions/*/resources/*.md`" if extended else "",
         max_handbook_bytes=f"{limits.max_handbook_bytes:,}",
         max_summary_bytes=f"{limits.max_summary_tokens * _BYTES_PER_TOKEN:,}",
@@ -49,15 +60,21 @@ def render_prompt(folder: Path, *, limits: StageTwo | None = None) -> AgentPromp
     state = f"`MEMORY.md`: {_size(handbook)}. `memory_summary.md`: {_size(summary)}"
     if summary and summary.partition(b"\n")[0] != b"v1":
         state += ", but its first line is not `v1`: build it anew after `MEMORY.md`"
+    room = f"At most {reply_tokens:,} tokens" if reply_tokens else "Some thousand tokens"
     return AgentPrompt(
         instructions=instructions,
         task=render(
             read("task.md"),
             mode="INCREMENTAL UPDATE" if handbook and handbook.strip() else "INIT",
-            state=f"{state}.\n",
+            state=f"{state}.",
+            reply_room=room,
             diff_file=_DIFF_FILE,
         ),
     )
+
+
+def _sessions(folder: Path) -> int:
+    return sum(1 for _ in (folder / "rollout_summaries").glob("*.md"))
 
 
 def prompt_version() -> str:

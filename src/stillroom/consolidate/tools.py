@@ -40,7 +40,8 @@ _PATCH = """Change files by a patch. All of it is done, or nothing. The form:
 +each line of the new file
 *** Delete File: path
 *** End Patch
-`*** Move to: path` under `*** Update File` renames the file. Lines that stay or go are exactly the file's."""
+`*** Move to: path` under `*** Update File` renames the file. Lines that stay or go are exactly the file's. What changes
+stands below the line after `@@`: a heading itself is changed below a bare `@@`."""
 
 TOOLS: dict[str, ToolText] = {
     "list": ToolText(
@@ -72,8 +73,13 @@ TOOLS: dict[str, ToolText] = {
         ("query",),
     ),
     "write": ToolText(
-        "Write a whole file, new or in place of the old one. For a change in a large file take `apply_patch`.",
-        {"path": _text("A file."), "content": _text("All of its text.")},
+        "Write a whole file, new or in place of the old one, or add to its end. For a change in a large file take "
+        "`apply_patch`.",
+        {
+            "path": _text("A file."),
+            "content": _text("All of its text; with `append`, what is added."),
+            "append": {"type": "boolean", "description": "Add to the end of the file: for one that is long to write."},
+        },
         ("path", "content"),
     ),
     "apply_patch": ToolText(_PATCH, {"patch": _text("The patch.")}, ("patch",)),

@@ -30,6 +30,8 @@ from typing import Any, NamedTuple, NoReturn
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+#: What code writes into the folder, or a person; whatever a model made of it would be thrown away.
+_INPUTS = frozenset({"raw_memories.md", "rollout_summaries", "extensions", "phase2_workspace_diff.md"})
 _PUNCTUATION = str.maketrans("‐‑‒–—―−‘’‚‛“”„‟\u00a0\u202f\u3000", "-------''''\"\"\"\"   ")
 
 
@@ -253,7 +255,7 @@ def apply_hunks(path: str, content: str, hunks: list[Hunk]) -> str:
         if hunk.below is not None:
             at = _seek(lines, [hunk.below], start, at_end=False)
             if at is None:
-                raise Refused(f"`{path}`: no line `{hunk.below[:200]}` below line {cursor}")
+                raise Refused(f"`{path}`: no line `{hunk.below[:200]}`{_below(cursor)}")
             start = at + 1
         old, new = hunk.old, hunk.new
         if not old:
@@ -266,11 +268,15 @@ def apply_hunks(path: str, content: str, hunks: list[Hunk]) -> str:
                 at = _seek(lines, old, start, at_end=hunk.at_end)
         if at is None:
             wanted = "\n".join(old)[:1000]
-            raise Refused(f"`{path}`: these lines are not there below line {cursor}; read the file again:\n{wanted}")
+            raise Refused(f"`{path}`: these lines are not there{_below(cursor)}; read the file again:\n{wanted}")
         result += lines[cursor:at] + new
         cursor = at + len(old)
     result += lines[cursor:]
     return "\n".join(result) + "\n" if result else ""
+
+
+def _below(cursor: int) -> str:
+    return f" below line {cursor}" if cursor else ""
 
 
 def _seek(lines: list[str], wanted: list[str], start: int, *, at_end: bool) -> int | None:
@@ -389,11 +395,15 @@ class Tools:
                     break
         return self._lines(found, empty="(no line matches)", more="search for something rarer, or below one path")
 
-    def write(self, path: str, content: str) -> Answer:
+    def write(self, path: str, content: str, append: bool = False) -> Answer:
         if not isinstance(content, str):
             raise Refused("`content` is text")
         parts = split_path(path)
-        return self._commit({parts: content.encode("utf-8")}, {parts: self._folder.read_if_there(parts)})
+        before = self._folder.read_if_there(parts)
+        data = content.encode("utf-8")
+        if append and before:
+            data = before + (b"" if before.endswith(b"\n") else b"\n") + data
+        return self._commit({parts: data}, {parts: before})
 
     def apply_patch(self, patch: str) -> Answer:
         if not isinstance(patch, str):
@@ -464,6 +474,10 @@ class Tools:
     ) -> Answer:
         if () in changes:
             raise IsADirectoryError
+        if given := next((parts for parts in changes if parts[0] in _INPUTS), None):
+            raise Refused(
+                f"`{'/'.join(given)}` is an input and stays as it is; write MEMORY.md, memory_summary.md, skills/"
+            )
         changes = {parts: content for parts, content in changes.items() if content != before[parts]}
         growth = sum(len(content or b"") - len(before[parts] or b"") for parts, content in changes.items())
         if growth > max(self._room, 0):

@@ -16,8 +16,8 @@ _HEAD = (
 )
 
 
-def write_workspace_diff(folder: Path, changes: Sequence[Change], diff: str) -> Path:
-    """Write the diff file into the folder. The status list is never cut, the diff was."""
+def write_workspace_diff(folder: Path, changes: Sequence[Change], diff: str | None) -> Path:
+    """Write the diff file into the folder. The status list is never cut, the diff was; None: the list is enough."""
     temporary = f"{TEMPORARY_PREFIX}diff"
     with opened(folder) as root, naming(str(folder / DIFF_FILE), "written"):
         drop(root, temporary)
@@ -26,10 +26,12 @@ def write_workspace_diff(folder: Path, changes: Sequence[Change], diff: str) -> 
     return folder / DIFF_FILE
 
 
-def workspace_diff_text(changes: Sequence[Change], diff: str) -> str:
-    """The file's text, byte for byte as the format has it."""
+def workspace_diff_text(changes: Sequence[Change], diff: str | None) -> str:
+    """The file's text, byte for byte as the format has it; without a diff the list alone."""
     if not changes:
         return f"{_HEAD}- none\n"
     status = "".join(f"- {change.status} {shown(change.path)}\n" for change in changes)
+    if diff is None:
+        return f"{_HEAD}{status}\nNothing was consolidated before: the files themselves say all.\n"
     end = "" if diff.endswith("\n") else "\n"
     return f"{_HEAD}{status}\n## Diff\n\n```diff\n{diff}{end}```\n"

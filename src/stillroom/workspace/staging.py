@@ -31,7 +31,7 @@ from stillroom.workspace.diff import write_workspace_diff
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import Change, History, compare, gather
 from stillroom.workspace.journal import Checkpoint, Journal, keep, nothing
-from stillroom.workspace.layout import HANDBOOK, may_publish
+from stillroom.workspace.layout import HANDBOOK, SUMMARY, may_publish
 from stillroom.workspace.publish import PublishReport, carry_out
 from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.runs import LOCK, SPARE, TREE, locked, make_ours, retire
@@ -109,7 +109,11 @@ class Staging(msgspec.Struct):
         )
 
     def write_diff(self, *, max_bytes: int) -> Path:
-        """Write the diff file for the agent to read."""
+        """Write the diff file for the agent to read: where there is no handbook yet, the list of files alone, as a diff
+        would be a copy of all of them."""
+        if not self.before().handbook.strip():
+            changes = [change for change in self.changes if change.path not in (HANDBOOK, SUMMARY)]
+            return write_workspace_diff(self.path, changes, None)
         return write_workspace_diff(self.path, self.changes, self.diff(max_bytes=max_bytes))
 
     def before(self) -> Before:
