@@ -66,12 +66,16 @@ class PassLine(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     #: Of these, how many have the offline engine's memory until a model answers.
     fallbacks: int = 0
+    #: Why the first of them failed.
+    failure: str | None = None
     #: How phase 2 ended: `consolidated`, `no_changes`, `skipped`, `failed`; None: it did not begin.
     consolidation: str | None = None
     #: The same more closely, e.g. `skipped_cooldown`, `failed_agent`.
     consolidation_status: str | None = None
     #: What went wrong.
     reason: str | None = None
+    #: The offline engine consolidated, because the model failed.
+    is_fallback: bool = False
 
 
 class FolderSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +166,7 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         waiting_until=survey.waiting_until,
         obstacles=obstacles(settings, store, clock, paused_since=paused, spent=spent),
         consolidation=_consolidation(store.consolidation.job(), settings, now),
-        passes=tuple(_pass(record) for record in store.ledger.last_passes(PASSES_SHOWN)),
+        passes=tuple(pass_line(record) for record in store.ledger.last_passes(PASSES_SHOWN)),
         folder=measure(settings.root),
         worth=store.uses.worth(since=now - _WORTH_DAYS * DAY_SECONDS),
         facts=read_facts(settings.home),
@@ -248,11 +252,17 @@ def _consolidation(job: Job | None, settings: Settings, now: int) -> Consolidati
     return Consolidation(state="due" if behind else "up_to_date")
 
 
+class _Outcome(msgspec.Struct):
+    outcome: str = ""
+    reason: str | None = None
+
+
 class _Extracted(msgspec.Struct):
     with_output: int = 0
     no_output: int = 0
     failed: int = 0
     fallbacks: int = 0
+    outcomes: tuple[_Outcome, ...] = ()
 
 
 class _Ended(msgspec.Struct):
@@ -270,7 +280,8 @@ class _Report(msgspec.Struct):
     stopped: _Ended | None = None
 
 
-def _pass(record: PassRecord) -> PassLine:
+def pass_line(record: PassRecord) -> PassLine:
+    """A pass's report, in short."""
     try:
         report = msgspec.json.decode(record.report_json, type=_Report)
     except (msgspec.DecodeError, UnicodeDecodeError):  # of another version, or with bytes that are no text
@@ -284,6 +295,8 @@ def _pass(record: PassRecord) -> PassLine:
         no_output=extracted.no_output,
         failed=extracted.failed,
         fallbacks=extracted.fallbacks,
+        failure=next((each.reason for each in extracted.outcomes if each.outcome == "failed"), None),
+        is_fallback=ended.fallback_reason is not None,
         consolidation=ended.outcome,
         consolidation_status=ended.status,
         reason=stopped.reason or ended.reason or _by_rules(ended) or report.detail or None,

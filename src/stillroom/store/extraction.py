@@ -25,7 +25,7 @@ from stillroom.store.records import (
 )
 from stillroom.store.selection import enqueue
 from stillroom.store.sql import execute
-from stillroom.store.texts import to_sql
+from stillroom.store.texts import from_sql, to_sql
 
 
 class Extraction:
@@ -229,6 +229,12 @@ class Extraction:
         """How the extraction of this thread stands."""
         with self._database.read() as db:
             return leases.read_job(db, STAGE1, to_sql(thread_id))
+
+    def empty_answers(self, *, limit: int) -> tuple[int, list[str]]:
+        """In how many threads a model found nothing, and the newest of them."""
+        with self._database.read() as db:
+            rows = execute(db, "list_empty_answers", engine=OFFLINE).fetchall()
+        return len(rows), [from_sql(row["thread_id"]) for row in rows[:limit]]
 
     def is_running(self) -> bool:
         """Whether anybody holds a thread, or was killed with it and its lease has not run out."""

@@ -937,6 +937,17 @@ WHERE selected_for_phase2 = 1;
 UPDATE stage1_outputs SET last_given = :at
 WHERE thread_id = :thread_id AND coalesce(last_given, 0) < :at AND generated_at <= :at;
 
+-- list_empty_answers --
+-- Threads in which another engine than the offline one found nothing, newest first. What was not looked into has a
+-- reason.
+SELECT job.job_key AS thread_id
+FROM jobs AS job
+JOIN threads AS thread ON thread.thread_id = job.job_key
+WHERE job.kind = 'memory_stage1' AND job.status = 'done' AND job.last_error IS NULL
+    AND job.engine <> :engine AND thread.missing = 0
+    AND NOT EXISTS (SELECT 1 FROM stage1_outputs WHERE thread_id = job.job_key)
+ORDER BY thread.updated_at_ms DESC, thread.thread_id DESC;
+
 -- reopen_jobs --
 -- Make every thread that this engine did last claimable once more, with all its retries: also those in which it found
 -- nothing. A running job is left alone, and so is what an undo took out of the memory: it would be paid for, and stay out.

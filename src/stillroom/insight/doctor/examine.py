@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from stillroom.clock import Clock
-from stillroom.config import Settings, load_settings
+from stillroom.config import OFFLINE, Settings, load_settings
 from stillroom.errors import ConfigError, StillroomError
 from stillroom.insight.doctor.configured import check_settings, check_switches, unusable
 from stillroom.insight.doctor.database import check_database
@@ -67,6 +67,10 @@ def _checks(
         yield "unfinished", check_leftovers(settings, clock)
         yield "database", check_database(settings, clock)
         yield "history", check_history(settings, clock)
+        if {settings.memories.extract_model, settings.memories.consolidation_model} != {OFFLINE}:
+            from stillroom.insight.doctor.phases import check_phases  # reads what models did
+
+            yield "phases", check_phases(settings, clock)
     yield "sandbox", check_sandbox(settings)
     yield "hooks", further(settings)
     yield "other memories", check_others(settings, environ)
