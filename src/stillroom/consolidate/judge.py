@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from stillroom.config import OFFLINE, Settings
-from stillroom.errors import InvalidArtifacts
+from stillroom.config import OFFLINE, Settings, StageTwo
+from stillroom.errors import InvalidArtifacts, WorkspaceError
 from stillroom.lanes import Quarantined
 from stillroom.workspace import held
 from stillroom.workspace.evidence import check_evidence
 from stillroom.workspace.finding import Finding
-from stillroom.workspace.layout import may_publish
+from stillroom.workspace.scanning import scan
 from stillroom.workspace.staging import Staging
+from stillroom.workspace.tree import Entry
 from stillroom.workspace.validate import Before, check_artifacts, scrub
 
 #: So many findings are told in a failure's reason; the first ones say enough.
@@ -35,7 +35,6 @@ _REMEDIES = {
     "text": "Write it as UTF-8 text.",
 }
 _LINE_CHARS = 200
-_READ_CHARS = 2_000_000
 
 
 def refuse(findings: Iterable[Finding]) -> None:
@@ -46,24 +45,28 @@ def refuse(findings: Iterable[Finding]) -> None:
         raise InvalidArtifacts("; ".join(fatal[:FINDINGS_TOLD]) + more)
 
 
-def _to_mend(finding: Finding, folder: Path) -> str:
-    where = f"`{finding.path}:{finding.line}`" if finding.line else f"`{finding.path}`"
-    line = f" The line: {text}" if (text := _line(folder, finding)) else ""
-    remedy = _REMEDIES.get(finding.rule)
-    return f"{where}: {finding.message}.{line}" + (f" {remedy}" if remedy else "")
+def _to_mend(findings: Sequence[Finding], folder: Path, limits: StageTwo) -> list[str]:
+    """Where something is wrong, what, the line that is meant, and what to do."""
+    meant = {finding.path for finding in findings if finding.line}
+    texts: dict[str, list[str]] = {}
 
+    def visit(path: str, data: bytes, entry: Entry) -> None:
+        if path in meant:
+            texts[path] = data.decode("utf-8", "replace").splitlines()
 
-def _line(folder: Path, finding: Finding) -> str:
-    """The text that a finding is about; a link is not followed, and what can't be read is not shown."""
-    if not finding.line or not may_publish(finding.path):
-        return ""
     try:
-        handle = os.open(folder / finding.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(handle, encoding="utf-8", errors="replace") as file:
-            lines = file.read(_READ_CHARS).splitlines()
-    except OSError:
-        return ""
-    return lines[finding.line - 1].strip()[:_LINE_CHARS] if finding.line <= len(lines) else ""
+        scan(folder, limits=limits, visit=visit)
+    except WorkspaceError:  # as one of the findings says
+        pass
+    return [_told(finding, texts.get(finding.path, [])) for finding in findings]
+
+
+def _told(finding: Finding, lines: Sequence[str]) -> str:
+    where = f"`{finding.path}:{finding.line}`" if finding.line else f"`{finding.path}`"
+    parts = [f"{where}: {finding.message}."]
+    if 0 < finding.line <= len(lines):
+        parts.append(f"The line: {lines[finding.line - 1].strip()[:_LINE_CHARS]}")
+    return " ".join([*parts, _REMEDIES.get(finding.rule, "")]).rstrip()
 
 
 class Judge:
@@ -74,7 +77,8 @@ class Judge:
 
     def check(self, folder: Path) -> list[str]:
         """What an agent is told when it says that it is done with the folder: where, what, and what to do."""
-        return [_to_mend(finding, folder) for finding in self._findings(folder) if finding.fatal]
+        fatal = [finding for finding in self._findings(folder) if finding.fatal]
+        return _to_mend(fatal, folder, self._settings.stage_two) if fatal else []
 
     def validate(self) -> list[Finding]:
         """Redact what the agent wrote, then judge it; the findings that don't end the run here.
