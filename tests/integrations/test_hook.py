@@ -124,23 +124,23 @@ def test_a_summary_of_any_size_fits_into_what_the_agent_takes(home: Path) -> Non
     assert 9_000 < sizes["claude-code"] <= 10_000 < sizes["codex"] < 15_000
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="waiting for a detached process needs a subreaper")
-def test_after_an_edit_a_session_is_told_what_stands_and_the_next_one_all(home: Path) -> None:
+def test_after_an_edit_or_a_note_a_session_is_given_what_stands_there_now(home: Path) -> None:
     summary = home / "memories" / "memory_summary.md"
     summary.write_text(SUMMARY + "- Never push.\n- Write tests first.\n")
     assert "Never push" in (told(hook(home, "claude-code", "session-start")) or "")
     summary.write_text(SUMMARY + "- Always push.\n- Write tests first.\n")
+    text = told(hook(home, "claude-code", "session-start")) or ""
+    assert "Always push" in text and "Never push" not in text and "Nothing was left out" in text
+    notes = home / "memories" / "extensions" / "ad_hoc" / "notes"
+    notes.mkdir(parents=True)
+    (notes / "2026-11-02T10-00-00-tuesdays.md").write_text("Deploys on Tuesdays.\n")
+    assert "Deploys on Tuesdays." in (told(hook(home, "claude-code", "session-start")) or "")
     script = (
         "import sys\nfrom stillroom.integrations.hook import main\nmain(sys.argv[1:])\n"
         "assert not sys.modules.keys() & {'msgspec', 're2', 'pathlib'}"
     )
-    text = told(hook(home, "claude-code", "session-start", script=AND_ITS_PASS)) or ""
-    assert "Write tests first" in text and "make verify" in text and "push" not in text
-    assert "what was edited a moment ago" in text
-    text = told(hook(home, "claude-code", "session-start", script=script)) or ""
-    assert "Always push" in text and "nothing was left out" in text
-    assert not (home / "hook.log").exists() and (home / "pass.log").read_text() == ""
+    assert "Deploys on Tuesdays." in (told(hook(home, "claude-code", "session-start", script=script)) or "")
+    assert not (home / "hook.log").exists()
 
 
 def test_nothing_is_said_where_there_is_nothing(home: Path) -> None:

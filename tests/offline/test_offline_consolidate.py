@@ -414,6 +414,20 @@ def test_the_newest_cure_of_an_error_stands(tmp_path: Path) -> None:
     assert line.startswith(f"- Run `uv sync` {FAILS} (in 2 sessions, last ")
 
 
+def test_a_command_that_another_one_took_over_from_works_no_more(tmp_path: Path) -> None:
+    passes = "\nReferences:\n- [1] `tox -e quick` -> passed, 2 times\n- [2] `make lint` -> passed\n"
+    before = raw('Run `tox -e quick` when `pytest` fails with "No tapes"') + passes
+    taken_over = 'Run `just test` when `tox -e quick` fails with "gone"'
+    for line in (taken_over, "`tox -e quick` failed (exit 1) | what worked: `just test`"):
+        handbook, _ = made(tmp_path, [before, raw(line) + "\nReferences:\n- [1] `just test` -> passed\n"])
+        assert {line.split("`")[1] for line in bullets(handbook, "works here")} == {"just test", "make lint"}
+        assert bullets(handbook, "No tapes") == []
+    cured = raw('Run `uv sync` when `tox -e quick` fails with "gone" (then `tox -e quick` passed)')
+    assert bullets(made(tmp_path, [before, cured])[0], "`tox -e quick` works here")
+    later = raw("It passes again", kind="Reusable knowledge") + passes
+    assert bullets(made(tmp_path, [before, raw(taken_over), later])[0], "`tox -e quick` works here")
+
+
 def test_tips_are_cures_and_nothing_is_cut(tmp_path: Path) -> None:
     long = f'Fix in `a.py` {FAILS} (cause, said by the assistant: "{"why " * 70}"; then it passed)'
     _, summary = made(tmp_path, [raw("`make lint` failed (exit 1): boom", long, f'Run `uv sync` {FAILS[:-1]} y"')])

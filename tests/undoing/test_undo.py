@@ -121,7 +121,8 @@ def test_what_a_person_wrote_before_between_and_after_stays(house: House, prepar
 def test_an_edit_that_touches_what_goes_is_told_and_nothing_is_done(house: House, prepared: Path) -> None:
     summary = house.root / "memory_summary.md"
     text = summary.read_text(encoding="utf-8")
-    summary.write_text(text.replace("2 sessions are remembered", "two sessions are remembered"), encoding="utf-8")
+    [edited] = [line for line in text.splitlines() if line in _gone(text, prepared)][:1]
+    summary.write_text(text.replace(edited, f"{edited}, as I know"), encoding="utf-8")
     before = files(house.root)
     with pytest.raises(WorkspaceError, match=r"your edits of `memory_summary.md` touch"):
         undone(house)
@@ -129,7 +130,13 @@ def test_an_edit_that_touches_what_goes_is_told_and_nothing_is_done(house: House
     undone(house, discard_edits=True)
     assert summary.read_text(encoding="utf-8") == (prepared / "first" / "memory_summary.md").read_text(encoding="utf-8")
     kept = Repository(house.settings.history).run("show", "HEAD~1:memory_summary.md").decode()
-    assert "two sessions are remembered" in kept
+    assert ", as I know" in kept
+
+
+def _gone(text: str, prepared: Path) -> list[str]:
+    """The bullets that the undone consolidation wrote."""
+    first = (prepared / "first" / "memory_summary.md").read_text(encoding="utf-8").splitlines()
+    return [line for line in text.splitlines() if line.startswith("- ") and line not in first]
 
 
 def test_a_session_that_goes_on_comes_back_by_itself(house: House) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,11 @@ _MAX_COMMANDS = 12
 #: How an error is told: the cure first, or, in older outputs, the error first.
 _WHEN = late(r" when (`.+?` fails with \".+?\")(?= \(|$)")
 _FAILED = late(r"^(`[^`]+` failed(?: \([^()]*\))?: [^|]+?)(?= \||$)")
+#: A command that failed, and another one did the work; and a failure that a command cured.
+_TAKEN_OVER = late(r"^`([^`]+)` failed\b.*\| what worked: `[^`]+`|^Run `[^`]+` when `([^`]+)` fails\b")
+_CURED_BY = late(r"\| what worked: `([^`]+)`|^Run `([^`]+)` when ")
+_PASSED_AFTER_ALL = late(r"then (?:it )?passed|\(then `")
+_CODE = late(r"`([^`]+)`")
 _NEARLY_EQUAL = 0.95
 _MAX_CHARS = 480
 
@@ -88,6 +94,7 @@ def merge(group: Group) -> Block:
                     for bullet in bullets:
                         _add(lines, kind, bullet, session, number)
     lines, ended = _without_superseded(lines)
+    lines = _without_retired(lines)
     return Block(
         group=group,
         tasks=tuple(
@@ -187,6 +194,34 @@ def _ends(later: Line, earlier: Line) -> bool:
     if later.kind != "preference" or earlier.kind not in ("preference", "knowledge"):
         return False
     return conflict.supersedes(later.claim, earlier.claim)
+
+
+def _without_retired(lines: Sequence[Line]) -> list[Line]:
+    """Without commands that passed, and cures by them, from before they failed for good and another one took over."""
+    passed: dict[str, str] = {}
+    retired: dict[str, str] = {}
+    for line in lines:
+        if line.kind == "reference" and _COMMAND.match(line.text) and (name := _named_in(_CODE, line.text)):
+            passed[name] = max(passed.get(name, ""), line.day)
+    for line in lines:
+        name = _named_in(_TAKEN_OVER, line.text) if line.kind == "failure" else ""
+        if name and passed.get(name, "") < line.day and not _PASSED_AFTER_ALL.search(line.text):
+            retired[name] = max(retired.get(name, ""), line.day)
+    if not retired:
+        return list(lines)
+
+    def is_retired(line: Line) -> bool:
+        if line.kind == "reference":
+            return _COMMAND.match(line.text) is not None and line.day < retired.get(_named_in(_CODE, line.text), "")
+        return line.kind == "failure" and line.day < retired.get(_named_in(_CURED_BY, line.text), "")
+
+    return [line for line in lines if not is_retired(line)]
+
+
+def _named_in(expression: re.Pattern[str], text: str) -> str:
+    """What the first group that took part has; "" where nothing matches."""
+    match = expression.search(text)
+    return next(filter(None, match.groups()), "") if match else ""
 
 
 def _commands(lines: Sequence[Line]) -> list[Line]:
