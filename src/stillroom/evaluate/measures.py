@@ -44,6 +44,7 @@ class Given:
 
     facts: int
     given: int  #: facts given
+    given_told: int  #: facts that are told, and given
     forbidden: int
     kept: int  #: forbidden things given
     replaced: int  #: of the forbidden things: what something newer took the place of
@@ -117,16 +118,18 @@ def _scored(scenario: Scenario, lot: str, output: Stage1Output | None) -> Scored
 
 def _given(scored: Iterable[Scored], texts: Mapping[str, str]) -> Given:
     scored = list(scored)
-    facts = kept = replaced_kept = 0
+    facts = told = kept = replaced_kept = 0
     for s in scored:
         found, never = judge_given(s.labels, texts[s.scenario.cwd])
         facts += len(found)
+        told += len(set(found).intersection(s.verdict.told))
         kept += len(never)
         replaced_kept += sum(label.kind in _REPLACED for label in never)
     sizes = sorted(-(-len(text.encode()) // 4) for text in texts.values())
     return Given(
         facts=sum(len(s.labels.facts) for s in scored),
         given=facts,
+        given_told=told,
         forbidden=sum(len(s.labels.never) for s in scored),
         kept=kept,
         replaced=sum(label.kind in _REPLACED for s in scored for label in s.labels.never),

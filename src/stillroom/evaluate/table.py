@@ -21,8 +21,10 @@ _EXAMPLE_CHARS = 70
 Row = tuple[str, str]
 
 
-def table_lines(results: Sequence[Result], *, verbose: bool = False) -> Iterator[tuple[str, bool]]:
-    """The lines, each with whether it is a heading. `verbose` adds the lines that leaked or no longer hold."""
+def table_lines(
+    results: Sequence[Result], *, verbose: bool = False, examples: bool = True
+) -> Iterator[tuple[str, bool]]:
+    """The lines, each with whether it is a heading. Examples are lines that leaked or no longer hold, `verbose` all."""
     for name in dict.fromkeys(result.name for result in results):
         columns = [result for result in results if result.name == name]
         yield name.ljust(_NAME) + "".join(result.engine[: _CELL - 2].rjust(_CELL) for result in columns), True
@@ -32,7 +34,7 @@ def table_lines(results: Sequence[Result], *, verbose: bool = False) -> Iterator
         for result in columns:
             if result.problem:
                 yield f"  {result.engine}: not measured: {result.problem}", False
-            elif result.measured:
+            elif result.measured and examples:
                 for line in _examples(result.measured)[: None if verbose else _EXAMPLES]:
                     yield f"    {line[:_LINE_CHARS]}", False
         yield "", False
@@ -56,6 +58,7 @@ def _labelled(measured: Labelled) -> list[Row]:
         ("facts kept, with evidence", _share(f.found, f.facts)),
         ("facts told", _share(f.told, f.facts)),
         ("facts given at the start of a session", _share(given.given, given.facts)),
+        ("  of those that are told", _share(given.given_told, f.told)),
         ("told lines right (strict)", _share(f.right, f.lines)),
         ("causes right, beside their error", _share(f.causes_right, f.causes)),
         ("traps told", _share(f.kept_told, f.forbidden)),
