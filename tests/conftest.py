@@ -57,6 +57,8 @@ WHOLE = (
     "cli/test_cli_switches.py",
     "consolidate/test_consolidation_agent.py",
     "consolidate/test_consolidation_history.py",  # imports Pydantic AI, which takes longer than its tests
+    "evaluate/test_measures.py",
+    "evaluate/test_mine.py",
     "insight/test_doctor.py",
     "integrations/test_doctor_command.py",
     "integrations/test_hook.py",

@@ -29,8 +29,12 @@ from stillroom.thread import Thread
 #: A shorter sentence says too little to be known again ("run the tests please").
 _MIN_WORDS = 4
 _MAX_WORDS = 60
-#: Two sentences say the same when they share so much of the shorter and of the longer one.
-_OF_SHORTER, _OF_LONGER = 0.7, 0.5
+#: A longer message is a text that somebody wrote down, not something said.
+_MOST_MESSAGE_CHARS = 1_500
+#: A message that has so many sentences of one earlier session is a template ("/implement …").
+_TEMPLATE = 3
+#: Two sentences say the same when they share so much of the shorter and of the longer one, and all numbers.
+_OF_SHORTER, _OF_LONGER = 0.75, 0.6
 #: A line of memory holds a sentence when it has so much of its words.
 _HELD = 0.7
 #: An error is known again by so much of what memory quotes of it.
@@ -48,6 +52,8 @@ _ERROR = re.compile(
 _CURE = re.compile(
     r"^(?:Run|Fix|Use|Set|Add|Start|Install)\b|fixed in|what (?:worked|helped)|then (?:it )?passed|`[^`]*` passed"
 )
+#: Headings, what leads in a list, and questions: none of them is a thing to remember.
+_NOT_SAID = re.compile(r"^#|[:：]$|[?？]\W*$|[吗嗎呢か][。.]?$")
 _END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])")
 _CODE = re.compile(r"`([^`\n]{2,200})`")
 
@@ -116,7 +122,8 @@ class Mine:
 @dataclass(slots=True)
 class _Session:
     thread: Thread
-    sentences: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    #: With their words, and the number of their message.
+    sentences: list[tuple[str, frozenset[str], int]] = field(default_factory=list)
     runs: list[Ran] = field(default_factory=list)
 
 
@@ -193,23 +200,29 @@ def _read(thread: Thread, settings: Settings) -> _Session:
         events = read_events(items, max_output_chars=_OUTPUT_CHARS)
     session = _Session(thread)
     seen: set[frozenset[str]] = set()
-    for event in events:
+    for number, event in enumerate(events):
         if isinstance(event, Ran):
             session.runs.append(event)
         elif event.who == "user" and len(session.sentences) < _SENTENCES:
             for sentence in _sentences(event):
                 words = frozenset(content_words(sentence))
-                if _MIN_WORDS <= len(words) <= _MAX_WORDS and words not in seen:
+                if _MIN_WORDS <= _weight(words) <= _MAX_WORDS and words not in seen:
                     seen.add(words)
-                    session.sentences.append((sentence, words))
+                    session.sentences.append((sentence, words, number))
     return session
 
 
+def _weight(words: Iterable[str]) -> float:
+    """How much is said: a number is nothing, two characters of a text without spaces are half a word."""
+    return sum(0.5 if len(word) == 2 and ord(word[0]) > 0x3000 else 1 for word in words if not word.isdigit())
+
+
 def _sentences(said: Said) -> Iterator[str]:
-    for part in own_words(said.text):
+    for part in own_words(said.text) if len(said.text) <= _MOST_MESSAGE_CHARS else ():
         for line in part.splitlines():
             for own in own_sentences(line):
-                yield from (sentence.strip() for sentence in _END.split(own) if sentence.strip())
+                sentences = (sentence.strip() for sentence in _END.split(own))
+                yield from (each for each in sentences if each and not _NOT_SAID.search(each))
 
 
 def _by_project(
@@ -248,17 +261,20 @@ def _said_again(project: str, sessions: Sequence[_Session], lines: Sequence[_Lin
     said: list[tuple[str, frozenset[str], _Session]] = []
     having: dict[str, list[int]] = defaultdict(list)
     for session in sessions:
-        for sentence, words in session.sentences:
-            if (first := _nearest(words, said, having)) is not None:
-                yield SaidAgain(
-                    project=project,
-                    thread_id=session.thread.thread_id,
-                    said=sentence,
-                    first_thread_id=said[first][2].thread.thread_id,
-                    first_said=said[first][0],
-                    held=_held(words, session, lines),
-                )
-        for sentence, words in session.sentences:
+        near = [(*each, _nearest(each[1], said, having)) for each in session.sentences]
+        templates = Counter((message, said[at][2].thread.thread_id) for _, _, message, at in near if at is not None)
+        for sentence, words, message, at in near:
+            if at is None or templates[message, said[at][2].thread.thread_id] >= _TEMPLATE:
+                continue
+            yield SaidAgain(
+                project=project,
+                thread_id=session.thread.thread_id,
+                said=sentence,
+                first_thread_id=said[at][2].thread.thread_id,
+                first_said=said[at][0],
+                held=_held(words, session, lines),
+            )
+        for sentence, words, _ in session.sentences:
             for word in words:
                 having[word].append(len(said))
             said.append((sentence, words, session))
@@ -270,7 +286,8 @@ def _nearest(
     shared = Counter(at for word in words if len(having.get(word, ())) <= _COMMON for at in having.get(word, ()))
     for at, _ in sorted(shared.items(), key=lambda each: (-each[1], each[0]))[:20]:
         both, shorter, longer = len(words & said[at][1]), *sorted((len(words), len(said[at][1])))
-        if both >= _OF_SHORTER * shorter and both >= _OF_LONGER * longer:
+        numbers = {word for word in words ^ said[at][1] if word.isdigit()}
+        if both >= _OF_SHORTER * shorter and both >= _OF_LONGER * longer and not numbers:
             return at
     return None
 

@@ -138,7 +138,8 @@ def mine_lines(mine: Mine, *, verbose: bool = False) -> Iterator[tuple[str, bool
     yield from _counted("said again in a later session", f"{len(mine.again)}")
     for held, words in _HELD:
         yield from _counted(f"  {words}", f"{by[held]}")
-    for again in sorted(mine.again, key=lambda each: _ORDER.index(each.held))[:most]:
+    examples = {(each.project, each.first_said): each for each in reversed(mine.again)}
+    for again in sorted(examples.values(), key=lambda each: _ORDER.index(each.held))[:most]:
         yield f"    {again.project}: {_short(again.said)} | before: {_short(again.first_said)} ({again.held})", False
     cured = sum(each.cured for each in mine.failed_again)
     yield from _counted("failures that came again although memory told the cure", f"{len(mine.failed_again)}")
