@@ -220,3 +220,10 @@ def test_a_memory_that_takes_up_its_echo_is_seen_to_grow(tmp_path: Path) -> None
         life = measure_life(path, engine="loop:m+offline", providers=providers, cycles=2)
     assert life.growth > 1
     assert [size.statements for size in life.sizes] == sorted({size.statements for size in life.sizes})
+
+
+def test_a_session_of_another_machine_is_given_nowhere_else() -> None:
+    foreign = session("one", "E:/indie/cards", SCRIPT.replace("uv in", "hatch in"), empty=True)
+    here = session("two", "/home/dev/marsh")
+    found = measure_labelled([(foreign, "a"), (here, "a")], engine=OFFLINE)
+    assert found.given.leaks == ()

@@ -234,3 +234,15 @@ def test_the_configuration_is_read_as_git_reads_it(tmp_path: Path) -> None:
     assert identify(shop).remote is None
     git(shop, "remote", "add", "origin", "https://example.com/o/o")
     assert identify(shop).remote == "example.com/o/o"
+
+
+@pytest.mark.parametrize("cwd", ["E:/indie/shop", "C:\\work\\shop", "\\\\server\\shop", "~/shop"])
+def test_a_folder_of_another_machine_is_no_part_of_the_project_that_this_process_runs_in(
+    cwd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    found = identify(cwd)
+    assert (found.folder, found.is_git) == (cwd, False)
+    assert not same_project(found, identify(tmp_path))

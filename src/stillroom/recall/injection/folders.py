@@ -48,7 +48,7 @@ def known_folders(settings: Settings, store: Store) -> list[KnownFolder]:
             has_memory=folder.has_output,
         )
         for folder in store.folders.newest(limit=settings.recalling.max_folders)
-        if os.path.isabs(folder.cwd) and (folder.checkout or folder.has_output)
+        if folder.cwd and (folder.checkout or folder.has_output)
     ]
 
 
@@ -137,9 +137,14 @@ def _look(folder: Folder, commits: _FirstCommits) -> Checkout:
 
 
 def _seen(folder: Folder) -> Checkout:
-    """What the folder is now. Of one that is gone the agent's record may say more than what is left around it."""
-    found = identify(folder.cwd)
+    """What the folder is now. Of one that is gone the agent's record may say more than what is left around it.
+
+    One of another machine (`C:\\work\\shop`) is a project of its own: what is here tells nothing of it.
+    """
     remote = normalise_remote(folder.git_origin_url) if folder.git_origin_url else None
+    if not os.path.isabs(folder.cwd):
+        return Checkout(place="", folder=folder.cwd, is_git=remote is not None, remote=remote)
+    found = identify(folder.cwd)
     if not Path(folder.cwd).is_dir() and (not found.is_git or (remote and remote != found.remote)):
         return Checkout(place="", folder=folder.cwd, is_git=remote is not None, remote=remote)
     return Checkout(place=found.place, folder=found.folder, is_git=found.is_git, remote=found.remote)

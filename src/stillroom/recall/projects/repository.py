@@ -86,9 +86,14 @@ def from_entry(entry: list[object]) -> Repository:
 
 
 def identify(cwd: str | os.PathLike[str]) -> Repository:
-    """The project of a folder. One that is gone belongs to whatever its nearest ancestor belongs to."""
+    """The project of a folder. One that is gone belongs to whatever its nearest ancestor belongs to.
+
+    A folder of another machine is a project of its own, not one below the folder that this process runs in.
+    """
     if "\0" in (text := os.fspath(cwd)):  # no folder, but a session file may say so
         return Repository(place="", folder="", is_git=False)
+    if text.startswith(("~", "\\\\")) or text[1:3] in (":/", ":\\"):
+        return Repository(place="", folder=text, is_git=False)
     here = os.path.realpath(text)
     home = os.path.realpath(os.path.expanduser("~"))
     for folder in _upwards(here):
