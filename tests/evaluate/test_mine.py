@@ -58,9 +58,25 @@ def test_what_memory_could_not_know_yet_is_held_late(tmp_path: Path) -> None:
 
 
 def test_what_memory_did_not_keep_is_told_apart(tmp_path: Path) -> None:
-    question = "@u what does the tide table column named offset mean?\n@f Minutes.\n"
-    mine, _ = measured(tmp_path, [session("first", 1, question)], [session("again", 10, question)])
+    errand = "@u please draw the tide stations on the northern map\n@f Drawn.\n"
+    mine, _ = measured(tmp_path, [session("first", 1, errand)], [session("again", 10, errand)])
     assert [each.held for each in mine.again] == ["no"]
+
+
+def test_questions_and_templates_are_nothing_that_was_said_again(tmp_path: Path) -> None:
+    question = "@u what does the tide table column named offset mean?\n@f Minutes.\n"
+    rules = (
+        "Load the plan of the feature first.",
+        "Mark every finished task in the list.",
+        "Stop after three failed tries.",
+    )
+    template = "@u " + " ".join(rules) + "\n@f ok\n"
+    first = [session("first", 1, question), session("second", 2, template)]
+    mine, _ = measured(tmp_path, first, [session("third", 10, question), session("fourth", 11, template)])
+    assert mine.again == ()
+    one = session("fifth", 12, f"@u {rules[0]}\n@f ok\n")
+    mine, _ = measured(tmp_path / "other", first, [one])
+    assert [each.said for each in mine.again] == [rules[0]]
 
 
 def test_another_project_another_sentence_and_the_same_session_are_not_again(tmp_path: Path) -> None:
