@@ -34,6 +34,10 @@ _SECTION = late(r"(?:#+ +)?[^-*#\s].{2,60}:\s*$")
 _CLAUSE = late(r"(?<=[.;!?])\s+|(?<=[。；])")
 _MAX_DESCRIPTION_CHARS = 200
 _CODE = late(r"`([^`\n]{2,40})`")
+_ADDED = late(
+    r"(?:\s*(?:\[Task \d+\]|\[ad-hoc note\]|\[lane: [^\]]*\]"
+    r"|\((?:in|said|heard|seen)\b[^()]{0,200}\)|\(supersedes: .*\)))+\s*$"
+)
 _GAP = late(r"- \(left out: only .* says so; `stillroom review` names it [0-9a-f]{10}\)")
 WHO = {"file": "a file", "tool": "a tool", "web": "the web", "none": "the model"}
 
@@ -207,6 +211,13 @@ class Witnesses:
 def line_id(text: str) -> str:
     """A short name for what a line says."""
     return _digest(" ".join(words(text)))[:10]
+
+
+def line_key(line: str) -> str:
+    """A short name for a line of the memory, without what consolidation adds to it: which tasks it is of, how often it
+    was said, where it holds."""
+    bare = _ADDED.sub("", line.strip().removeprefix("- ").removeprefix("* "))
+    return line_id(bare)
 
 
 def _digest(text: str) -> str:

@@ -16,7 +16,7 @@ from stillroom.insight.why.explaining import explain
 from stillroom.release import VERSION
 from stillroom.spending import ModelCall, Phase, Usage
 from stillroom.store import Store
-from stillroom.store.records import Stage1Draft, Use
+from stillroom.store.records import LineSource, Stage1Draft, Use
 from stillroom.testing.sessions import sample_rollout
 from stillroom.thread import FileStamp, Thread
 from stillroom.workspace.history import History
@@ -29,17 +29,19 @@ BY_MODEL = "- Deploys wait for Zephyrine and are never pushed on a Friday. [Task
 INVENTED = "- The quantum flux capacitor overheats under moonlight. [Task 1]"
 MINE = "- Releases are tagged by Ottokar himself."
 
+DRAFT = Stage1Draft(raw_memory=f'- the user asked: "{SAID[:43]}"', rollout_summary="s", rollout_slug="s")
+
 
 class House:
     """A home with one session, what was made of it, and a history of two versions."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, draft: Stage1Draft = DRAFT) -> None:
         self.settings = Settings(home=home)
         self.clock = FixedClock(NOW * 1000)
         self.store = Store.open(self.settings.database, clock=self.clock)
         self.rollout = sample_rollout(home / "codex", size_bytes=9000, messages=("Hello.", SAID), cwd="/shop")
         self.thread_id = self.rollout.stem[-36:]
-        self._extract()
+        self._extract(draft)
         self.root.mkdir()
         self.write(LINE, BY_MODEL, INVENTED)
         told = {"Stillroom-Release": "9.9", "Stillroom-Engine": "test:large", "Stillroom-Prompt": "abc123"}
@@ -82,7 +84,7 @@ class House:
         lines = (self.root / "MEMORY.md").read_text(encoding="utf-8").split("\n")
         return f"MEMORY.md:{lines.index(text) + 1}"
 
-    def _extract(self) -> None:
+    def _extract(self, draft: Stage1Draft) -> None:
         status = self.rollout.stat()
         thread = Thread(
             thread_id=self.thread_id,
@@ -102,7 +104,6 @@ class House:
             stage=self.settings.stage_one,
             max_claims=1,
         )
-        draft = Stage1Draft(raw_memory=f'- the user asked: "{SAID[:43]}"', rollout_summary="s", rollout_slug="s")
         self.store.extraction.finish(claim, draft, engine="test:small", prompt="def456")
         self._call(NOW - 5, "extract", 0.25, self.thread_id)
         self._call(NOW + 30, "consolidate", 0.5, None)
@@ -306,3 +307,18 @@ def test_scripts_without_spaces_are_compared_by_pairs() -> None:
     weighed = weights(claim.words, {})
     assert share(weighed, "わかった、金曜日にはデプロイしないでください") == 1.0
     assert share(weighed, "テストを追加してください") < 0.2
+
+
+def test_what_was_noted_with_a_line_is_told_without_a_search(tmp_path: Path) -> None:
+    wish, invented = LINE.removesuffix(" [Task 1]"), INVENTED.removesuffix(" [Task 1]")
+    noted = LineSource(line=wish.removeprefix("- "), speaker="user", line_no=7, quote=SAID)
+    house = House(tmp_path, Stage1Draft(raw_memory=f"{wish}\n{invented}", rollout_summary="s", sources=(noted,)))
+    house.rollout.unlink()
+    told = house.one(house.line(LINE))
+    (quote,) = told.quotes
+    assert (told.support, quote.who, quote.line, quote.verbatim) == ("quoted", "user", 7, True)
+    assert "Zephyrine" in quote.text
+    assert [(each.thread_id, each.noted) for each in told.rests_on] == [(house.thread_id, True)]
+    unfound = house.one(house.line(INVENTED))
+    assert (unfound.support, unfound.quotes) == ("unfound", ())
+    house.store.close()

@@ -19,6 +19,7 @@ from stillroom.wording import many
 _COMMIT_CHARS = 10
 _SUPPORT: dict[Support, Line] = {
     "remembered": ("yellow", "said by       what was extracted only: no session that could be read has these words"),
+    "unfound": ("yellow", "said by       nobody in these words: a model wrote it of the session"),
     "none": ("red", "said by       nobody: no evidence supports this line"),
     "format": (None, "said by       the format: a heading, a count or a record claims nothing"),
 }
@@ -146,7 +147,7 @@ def _session(each: Rests) -> str:
     if each.switched_off:
         parts.append("switched off since")
     how = "named by its block" if each.named else "by its words"
-    parts.append(f"{how}, has {each.share:.0%} of them")
+    parts.append("noted when it was stored" if each.noted else f"{how}, has {each.share:.0%} of them")
     if each.reach == "gone":
         parts.append("its file is gone")
     elif each.reach == "cut":

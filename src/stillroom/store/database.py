@@ -41,6 +41,7 @@ MIGRATIONS = (
     "migrations/0011_thread_contents.sql",
     "migrations/0012_thread_copies.sql",
     "migrations/0013_life_of_outputs.sql",
+    "migrations/0014_memory_lines.sql",
 )
 #: What all of them come to, in a quarter of the time. `make docs` writes it, a test compares the two.
 _HEAD = "head.sql"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Memories, StageOne
 from stillroom.release import VERSION
-from stillroom.store import claims, contents, leases, reads
+from stillroom.store import claims, contents, leases, memory_lines, reads
 from stillroom.store.database import Database
 from stillroom.store.leases import STAGE1, cut_reason
 from stillroom.store.records import (
@@ -285,3 +285,4 @@ def _save(
         release=VERSION,
         now=now,
     )
+    memory_lines.save(db, claim.thread_id, draft)

@@ -244,3 +244,20 @@ CREATE INDEX thread_copies_thread ON thread_copies (thread_id);
 
 CREATE INDEX threads_eligible ON threads (updated_at_ms DESC, thread_id DESC, cwd, ended_at_ms, is_eligible)
 WHERE is_eligible = 1;
+
+CREATE TABLE memory_lines (
+    thread_id TEXT NOT NULL REFERENCES stage1_outputs (thread_id) ON DELETE CASCADE,
+    line_key TEXT NOT NULL,
+    speaker TEXT NOT NULL,
+    line_no INTEGER NOT NULL,
+    quote TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    PRIMARY KEY (line_key, thread_id, speaker, line_no)
+) WITHOUT ROWID;
+
+CREATE INDEX memory_lines_of_thread ON memory_lines (thread_id);
+
+CREATE TRIGGER memory_lines_follow AFTER UPDATE OF raw_memory, rollout_summary ON stage1_outputs
+BEGIN
+    DELETE FROM memory_lines WHERE thread_id = NEW.thread_id;
+END;

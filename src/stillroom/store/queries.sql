@@ -1262,3 +1262,21 @@ SELECT line_id FROM trusted_lines;
 INSERT INTO trusted_lines (line_id, trusted_at)
 VALUES (:line_id, :now)
 ON CONFLICT (line_id) DO NOTHING;
+
+-- delete_memory_lines --
+-- What the lines of a thread's output rested on.
+DELETE FROM memory_lines
+WHERE thread_id = :thread_id;
+
+-- save_memory_line --
+-- What a line rests on; a text of a session says some lines twice.
+INSERT OR IGNORE INTO memory_lines (thread_id, line_key, speaker, line_no, quote, verdict)
+VALUES (:thread_id, :line_key, :speaker, :line_no, :quote, :verdict);
+
+-- list_memory_lines --
+-- What a person said comes first, then the newest.
+SELECT line.thread_id, line.speaker, line.line_no, line.quote, line.verdict
+FROM memory_lines AS line
+JOIN stage1_outputs AS output USING (thread_id)
+WHERE line.line_key = :line_key
+ORDER BY line.speaker <> 'user', output.source_updated_at DESC, line.thread_id, line.line_no;

@@ -18,6 +18,7 @@ from stillroom.store.folders import Folders
 from stillroom.store.forgetting import Forgetting
 from stillroom.store.jobs import Jobs
 from stillroom.store.ledger import Ledger
+from stillroom.store.memory_lines import MemoryLines
 from stillroom.store.outputs import Outputs
 from stillroom.store.reads import Reads
 from stillroom.store.sql import execute
@@ -45,6 +46,7 @@ class Store:
         self.folders = Folders(database, clock=clock)
         self.standings = Standings(database)
         self.reads = Reads(database)
+        self.memory_lines = MemoryLines(database)
         #: Phase 1, and what it leaves.
         self.extraction = Extraction(
             database, clock=clock, new_token=new_token, max_reason_chars=limits.max_reason_chars

@@ -10,9 +10,9 @@ from stillroom.insight.why.origin import Origin
 from stillroom.insight.why.places import Place
 from stillroom.insight.why.quote import Quote, Reach
 
-Support = Literal["quoted", "remembered", "none", "format"]
-"""A session says it, and is quoted; what was extracted says it, but no session that could be read does; nothing says
-it; or the line is a heading, a count or a record that claims nothing."""
+Support = Literal["quoted", "remembered", "unfound", "none", "format"]
+"""A session says it, and is quoted; what was extracted says it, but no session that could be read does; a model wrote
+it, and its words were found with nobody in the session; nothing says it; or it is a heading, a count or a record."""
 
 
 class Rests(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +26,8 @@ class Rests(msgspec.Struct, frozen=True, kw_only=True):
     at: int | None = None  #: seconds; how far the session was extracted
     #: The block of the line names it.
     named: bool
+    #: It was noted when the line was stored; else it is found by the block or by the words.
+    noted: bool = False
     #: Of the words of the line, what its raw memory has, from 0 to 1.
     share: float
     #: It is switched off since, for itself or with its project.

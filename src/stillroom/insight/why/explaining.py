@@ -19,7 +19,7 @@ from stillroom.insight.why.quotes import best_first, read_quotes
 from stillroom.insight.why.rests import named_threads
 from stillroom.rollouts.redact import redact
 from stillroom.store import Store
-from stillroom.store.records import RawMemory
+from stillroom.store.records import MemoryLine, RawMemory
 
 #: Sessions that are told and searched for one line; the rest is counted.
 _SESSIONS = 5
@@ -87,6 +87,8 @@ class _Explaining:
         claim = claim_of(spot.place.text)
         if claims_nothing(spot.place.text, claim):
             return _Said("format")
+        if rows := self._store.memory_lines.of(spot.place.text):
+            return self._stored(rows)
         weighed = weights(claim.words, self._met(claim))
         found = self._rests(spot, claim, weighed)
         rests, quotes = self._searched(found[:_SESSIONS], claim, weighed)
@@ -96,6 +98,31 @@ class _Explaining:
             least = least_share(weighed, SAYS_IT)
             support = "remembered" if any(each.share >= least for each in found) else "none"
         return _Said(support, rests, quotes, more=max(len(found) - _SESSIONS, 0))
+
+    def _stored(self, rows: Sequence[MemoryLine]) -> _Said:
+        """What was noted when the line was stored."""
+        threads = list(dict.fromkeys(row.thread_id for row in rows))
+        memories = {each: self._store.outputs.raw_memory(each) for each in threads[:_SESSIONS]}
+        rests = [
+            self._rest(_Found(each, True, 1.0, memory.source_updated_at if memory else None), "whole", noted=True)
+            for each, memory in memories.items()
+        ]
+        quotes = [self._noted(row) for row in rows if row.speaker != "nobody"]
+        support: Support = "quoted" if quotes else "unfound"
+        return _Said(support, rests, quotes[:_QUOTES], more=max(len(threads) - _SESSIONS, 0))
+
+    def _noted(self, row: MemoryLine) -> Quote:
+        assert row.speaker != "nobody"
+        return Quote(
+            thread_id=row.thread_id,
+            who=row.speaker,
+            at_ms=None,
+            line=row.line_no,
+            item="function_call_output" if row.speaker == "tool" else "message",
+            text=self._clean(row.quote),
+            verbatim=True,
+            share=1.0,
+        )
 
     def why(self, spot: Spot, said: _Said, origin: Origin) -> Why:
         origin, place = with_cost(origin, self._store), spot.place
@@ -152,26 +179,29 @@ class _Explaining:
                     redact=self._clean,
                 )
                 quotes += said
-            output = self._store.outputs.get(each.thread_id)
-            rests.append(
-                Rests(
-                    thread_id=each.thread_id,
-                    agent=thread.agent if thread else "",
-                    cwd=thread.cwd if thread else "",
-                    rollout_path=thread.rollout_path if thread else "",
-                    at=each.at,
-                    named=each.named,
-                    share=round(each.share, 2),
-                    switched_off=thread is not None and thread.memory_mode != "enabled",
-                    engine=output.engine if output else None,
-                    extracted_at=output.generated_at if output else None,
-                    prompt=output.prompt if output else None,
-                    release=output.release if output else None,
-                    cost_usd=self._cost(each.thread_id) if output and output.engine != OFFLINE else None,
-                    reach=reach,
-                )
-            )
+            rests.append(self._rest(each, reach))
         return rests, tuple(best_first(quotes)[:_QUOTES])
+
+    def _rest(self, each: _Found, reach: Reach | None, *, noted: bool = False) -> Rests:
+        thread = self._store.threads.get(each.thread_id)
+        output = self._store.outputs.get(each.thread_id)
+        return Rests(
+            thread_id=each.thread_id,
+            agent=thread.agent if thread else "",
+            cwd=thread.cwd if thread else "",
+            rollout_path=thread.rollout_path if thread else "",
+            at=each.at,
+            named=each.named,
+            noted=noted,
+            share=round(each.share, 2),
+            switched_off=thread is not None and thread.memory_mode != "enabled",
+            engine=output.engine if output else None,
+            extracted_at=output.generated_at if output else None,
+            prompt=output.prompt if output else None,
+            release=output.release if output else None,
+            cost_usd=self._cost(each.thread_id) if output and output.engine != OFFLINE else None,
+            reach=reach,
+        )
 
     def _cost(self, thread_id: str) -> float | None:
         prices = [call.cost_usd for call in self._store.ledger.calls(thread_id=thread_id) if call.cost_usd is not None]

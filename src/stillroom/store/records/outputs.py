@@ -19,6 +19,16 @@ class LineSource(msgspec.Struct, frozen=True, kw_only=True):
     quote: str  #: the words there, at most 400 characters, redacted
 
 
+class MemoryLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a line of the memory rests on in one session."""
+
+    thread_id: str
+    speaker: Literal["user", "assistant", "agent", "harness", "tool", "nobody"]  #: nobody: it was not found
+    line_no: int  #: the record of the session's file; 0: not known
+    quote: str  #: the words there, redacted
+    verdict: Literal["kept", "held"]  #: held: it instructs, and nobody who is trusted said it
+
+
 class Stage1Draft(msgspec.Struct, frozen=True, kw_only=True):
     """What extraction makes of a thread. Both texts non-empty, already redacted."""
 
