@@ -164,8 +164,10 @@ def _sent_bytes(thread: Thread, token_limit: int, settings: Settings) -> int:
     )
     if text.memory_mode not in (None, "enabled"):
         return 0  # such a session is not sent
-    user = input_prompt(thread, text.rendered, form=memories.extraction_input, redact=clean)
-    return len(system_prompt().encode()) + len(user.encode("utf-8", "replace"))
+    user = input_prompt(
+        thread, text.rendered, form=memories.extraction_input, redact=clean, output=memories.extraction_output
+    )
+    return len(system_prompt(memories.extraction_output).encode()) + len(user.encode("utf-8", "replace"))
 
 
 def _consolidation(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import StageOne
 from stillroom.errors import InvalidReply
-from stillroom.extract.prompt import input_prompt, prompt_version, question, system_prompt
+from stillroom.extract.prompt import input_prompt, prompt_tokens, prompt_version, system_prompt
 from stillroom.extract.reading import rollout_token_limit
 from stillroom.extract.schema import SCHEMA, Reply, parse_reply
 from stillroom.rollouts.rendered import Rendered
@@ -78,7 +78,8 @@ def test_the_way_out_stands_once_and_after_the_record():
 
 
 def test_the_words_of_phase_1_take_no_more_than_they_are_worth():
-    assert len(system_prompt()) + len(question()) <= 4 * 1750
+    for output in ("text", "structured"):
+        assert 3 * prompt_tokens(output) <= 4 * 1780
 
 
 def test_the_words_and_the_schema_agree_on_the_fields():

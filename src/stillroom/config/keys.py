@@ -10,6 +10,7 @@ from stillroom.homes import Format
 
 Effort = Literal["minimal", "low", "medium", "high"]
 ExtractionInput = Literal["string", "evidence"]
+ExtractionOutput = Literal["text", "structured"]
 JailChoice = Literal["auto", "bwrap", "landlock", "seatbelt", "files"]
 RecallScope = Literal["repository", "all"]
 RedactionStyle = Literal["typed", "codex"]
@@ -82,6 +83,8 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     consolidation_concurrency: int = 1
     #: What a model is given of a thread: one JSON `string`, or rows of `evidence` by worth.
     extraction_input: ExtractionInput = "string"
+    #: How a model answers: in the two `text`s that are stored, or `structured`, and code writes them.
+    extraction_output: ExtractionOutput = "text"
     #: Placeholders: `[REDACTED_SECRET:github_token]` (`typed`) or `[REDACTED_SECRET]` (`codex`).
     redaction: RedactionStyle = "typed"
     #: Tokens of `memory_summary.md` that a session is given at its start; Codex's number.

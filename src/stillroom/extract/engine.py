@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Protocol
+from functools import cache, partial
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
 from stillroom.errors import ContextTooLong, InvalidReply
+from stillroom.extract import structured
 from stillroom.extract.attributed import attributed
 from stillroom.extract.form import filled_in, without_form
 from stillroom.extract.outcome import ReadTotals
@@ -24,7 +25,7 @@ from stillroom.extract.reading import (
     read_thread_events,
     rollout_token_limit,
 )
-from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, Reply, parse_reply
+from stillroom.extract.schema import SCHEMA, SCHEMA_NAME, Reply, parse
 from stillroom.models import (
     Allowance,
     RateLimitSink,
@@ -44,6 +45,7 @@ from stillroom.store.records import Stage1Draft
 from stillroom.thread import MemoryMode, Thread
 
 Redact = Callable[[str], str]
+_Answer = TypeVar("_Answer", bound=msgspec.Struct)
 
 _BYTES_PER_TOKEN = 4
 #: More than a list of nothing has.
@@ -163,7 +165,9 @@ class ModelEngine:
         rate_limits: RateLimitSink,
     ) -> None:
         self.name = model.name
-        self.prompt: str | None = prompt_version(settings.memories.extraction_input)
+        self.prompt: str | None = prompt_version(
+            settings.memories.extraction_input, settings.memories.extraction_output
+        )
         self._settings = settings
         self._stage = settings.stage_one
         self._root = settings.root
@@ -174,7 +178,8 @@ class ModelEngine:
         self._rate_limits = rate_limits
         self._forgotten = store.forgetting.exchange_check()
         # What is compiled when it is first used is used here: the threads would each do it, all at once.
-        redact(system_prompt())
+        self._output = settings.memories.extraction_output
+        redact(system_prompt(self._output))
         Echo(self._root)
         without_form(_EACH_KIND_OF_LINE)
         Attributor(list).marked(_EACH_KIND_OF_LINE)
@@ -210,7 +215,7 @@ class ModelEngine:
             self._store.ledger.save_rate_limits(provider, snapshot, self._clock.now())
 
     def _token_limit(self) -> int:
-        return rollout_token_limit(self._model.context_window, self._stage, prompt_tokens=prompt_tokens())
+        return rollout_token_limit(self._model.context_window, self._stage, prompt_tokens=prompt_tokens(self._output))
 
     def _reply_tokens(self) -> int:
         window, most = self._model.context_window, self._stage.max_reply_tokens
@@ -231,13 +236,13 @@ class ModelEngine:
 
     def _ask(self, thread: Thread, text: ReadText, stop: Stop) -> StructuredReply:
         form = self._settings.memories.extraction_input
-        user = input_prompt(thread, text.rendered, form=form, redact=self._redact)
+        user = input_prompt(thread, text.rendered, form=form, redact=self._redact, output=self._output)
         return self._model.complete(
             StructuredRequest(
-                system=system_prompt(),
+                system=system_prompt(self._output),
                 user=user,
-                schema=SCHEMA,
-                schema_name=SCHEMA_NAME,
+                schema=SCHEMA if self._output == "text" else structured.SCHEMA,
+                schema_name=SCHEMA_NAME if self._output == "text" else structured.SCHEMA_NAME,
                 effort=self._settings.memories.extract_effort,
                 max_output_tokens=self._reply_tokens(),
                 thread_id=thread.thread_id,
@@ -250,13 +255,26 @@ class ModelEngine:
         most = self._stage.max_reply_chars
         if len(reply.text) > most:
             raise InvalidReply(f"the answer has {len(reply.text):,} characters, more than {most:,}")
-        parsed = _parsed(reply)
-        draft = Stage1Draft(
+        events = cache(partial(self._events, thread, stop))  # read once, for whoever asks
+        draft = self._read_answer(thread, reply, events)
+        if draft is None or (clean := clean_draft(draft, self._redact)) is None:
+            return None
+        return attributed(filled_in(clean), events)
+
+    def _read_answer(
+        self, thread: Thread, reply: StructuredReply, events: Callable[[], list[Said | Ran]]
+    ) -> Stage1Draft | None:
+        if self._output == "structured":
+            parts = _parsed(reply, structured.Parts)
+
+            def said() -> list[str]:
+                return [event.text for event in events() if isinstance(event, Said) and event.who == "user"]
+
+            return structured.drafted(parts, thread, said)
+        parsed = _parsed(reply, Reply)
+        return Stage1Draft(
             raw_memory=parsed.raw_memory, rollout_summary=parsed.rollout_summary, rollout_slug=parsed.rollout_slug
         )
-        if (clean := clean_draft(draft, self._redact)) is None:
-            return None
-        return attributed(filled_in(clean), partial(self._events, thread, stop))
 
     def _events(self, thread: Thread, stop: Stop) -> list[Said | Ran]:
         return read_thread_events(
@@ -270,9 +288,9 @@ class ModelEngine:
         ).events
 
 
-def _parsed(reply: StructuredReply) -> Reply:
+def _parsed(reply: StructuredReply, kind: type[_Answer]) -> _Answer:
     try:
-        return parse_reply(reply.text)
+        return parse(reply.text, kind)
     except InvalidReply as error:
         if reply.form == "json_schema":
             raise

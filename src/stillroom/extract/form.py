@@ -12,7 +12,7 @@ from functools import cache
 import msgspec
 
 from stillroom.errors import InvalidReply
-from stillroom.extract.prompt import question, system_prompt
+from stillroom.extract.prompt import all_words, system_prompt
 from stillroom.store.records import Stage1Draft
 
 #: What the form leaves to be filled in. One word alone, such as `<name>`, may be a session's own.
@@ -93,7 +93,7 @@ def _titles() -> frozenset[str]:
 @cache
 def _words() -> str:
     """All that every request says, on one line."""
-    return " ".join(f"{system_prompt()} {question()}".split())
+    return " ".join(all_words().split())
 
 
 @cache

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from stillroom.config import ExtractionInput
+from stillroom.config import ExtractionInput, ExtractionOutput
+from stillroom.extract import structured
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME
 from stillroom.rollouts.rendered import Rendered
 from stillroom.template import render
@@ -19,21 +20,39 @@ _FORMS: dict[ExtractionInput, str] = {
     "string": "a JSON array of its items",
     "evidence": "one row for each item, its label in square brackets at the start of a line and the rest indented",
 }
+#: What is asked for, and what is right where there is nothing.
+_ANSWERS: dict[ExtractionOutput, tuple[str, str]] = {
+    "text": ("`raw_memory`, `rollout_summary` and `rollout_slug`", "three empty strings are"),
+    "structured": ("`context`, `slug` and `tasks`", "an empty list of `tasks` is"),
+}
 _VERSION_DIGITS = 12
 #: Fewer than the four of a cut text: it must fit as small models count, too.
 _BYTES_PER_TOKEN = 3
 
 
 @cache
-def system_prompt() -> str:
+def system_prompt(output: ExtractionOutput = "text") -> str:
     """The instructions, the same in every request."""
-    return _read("system.md")
+    words = _read("system.md")
+    if output == "text":
+        return words
+    return words.partition("# The answer\n")[0] + _read("structured.md")
 
 
-def input_prompt(thread: Thread, rendered: Rendered, *, form: ExtractionInput, redact: Callable[[str], str]) -> str:
+def input_prompt(
+    thread: Thread,
+    rendered: Rendered,
+    *,
+    form: ExtractionInput,
+    redact: Callable[[str], str],
+    output: ExtractionOutput = "text",
+) -> str:
     """The question about one thread. What was cut of it is said ahead of its contents."""
+    fields, way_out = _ANSWERS[output]
     return render(
         _read("input.md"),
+        fields=fields,
+        way_out=way_out,
         rollout_form=_FORMS[form],
         rollout_path=_one_line(redact(thread.rollout_path)),
         rollout_cwd=_one_line(redact(thread.cwd)),
@@ -45,20 +64,21 @@ def input_prompt(thread: Thread, rendered: Rendered, *, form: ExtractionInput, r
     )
 
 
-def question() -> str:
-    """What every question says, whatever the thread."""
-    return _read("input.md")
+def all_words() -> str:
+    """What requests say, whatever the thread and the answer."""
+    return "\n".join([system_prompt(), system_prompt("structured"), _read("input.md")])
 
 
-def prompt_tokens() -> int:
+def prompt_tokens(output: ExtractionOutput = "text") -> int:
     """How much of a window these words take, generously."""
-    return len((system_prompt() + _read("input.md")).encode()) // _BYTES_PER_TOKEN
+    return len((system_prompt(output) + _read("input.md")).encode()) // _BYTES_PER_TOKEN
 
 
-def prompt_version(form: ExtractionInput) -> str:
+def prompt_version(form: ExtractionInput, output: ExtractionOutput = "text") -> str:
     """Which words these are: a hash of all that is the same for every thread, so that a result can be told from one by
     other words."""
-    texts = "\0".join((system_prompt(), _read("input.md"), _FORMS[form], SCHEMA_NAME, json.dumps(SCHEMA)))
+    schema = SCHEMA if output == "text" else structured.SCHEMA
+    texts = "\0".join((system_prompt(output), _read("input.md"), _FORMS[form], SCHEMA_NAME, json.dumps(schema)))
     return hashlib.sha256(texts.encode()).hexdigest()[:_VERSION_DIGITS]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from stillroom.errors import InvalidReply
+
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
 SCHEMA_NAME = "stillroom_memory"
 
@@ -35,7 +37,6 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     rollout_slug: str | None = None
 
 
-_reply = msgspec.json.Decoder(Reply)
 #: Models and servers break lines within strings.
 _json = json.JSONDecoder(strict=False)
 _THOUGHT_END = "</think>"
@@ -45,13 +46,18 @@ _MOST_OBJECTS = 64
 
 
 def parse_reply(text: str) -> Reply:
+    """`parse` of the answer in two texts."""
+    return parse(text, Reply)
+
+
+def parse(text: str, kind: type[_Kind]) -> _Kind:
     """Read the answer, be it in a fence, after a lead-in, or after what the model thought. Raises `InvalidReply` for
     prose, and for a missing or wrong field."""
     try:
-        return _reply.decode(text)
+        return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         failure = error
-    found = list(_replies(text.rpartition(_THOUGHT_END)[2]))
+    found = list(_objects(text.rpartition(_THOUGHT_END)[2], kind))
     if not found:
         shown = " ".join(text[:60].split())
         message = f"the answer is not the JSON that was asked for ({failure}): it begins `{shown}`"
@@ -59,7 +65,7 @@ def parse_reply(text: str) -> Reply:
     return found[-1]  # what stands ahead of it was a draft
 
 
-def _replies(text: str) -> Iterator[Reply]:
+def _objects(text: str, kind: type[_Kind]) -> Iterator[_Kind]:
     at = 0
     for _ in range(_MOST_OBJECTS):
         begin = _OBJECT.search(text, at)
@@ -68,17 +74,14 @@ def _replies(text: str) -> Iterator[Reply]:
         at = begin.start() + 1  # an object may stand within another
         try:
             value, end = _json.raw_decode(text, begin.start())
-            reply = msgspec.convert(value, Reply)
+            found = msgspec.convert(_sendable(value), kind)
         except (ValueError, RecursionError, msgspec.ValidationError):
             continue
         at = end
-        yield Reply(
-            raw_memory=_sendable(reply.raw_memory),
-            rollout_summary=_sendable(reply.rollout_summary),
-            rollout_slug=_sendable(reply.rollout_slug) if reply.rollout_slug else None,
-        )
+        yield found
 
 
-def _sendable(text: str) -> str:
+def _sendable(value: object) -> object:
     """Half of a surrogate pair can be stored nowhere."""
-    return text.encode("utf-8", "replace").decode()
+    text = json.dumps(value, ensure_ascii=False)
+    return value if text.isascii() else json.loads(text.encode("utf-8", "replace"))

@@ -221,7 +221,11 @@ class _Pass(msgspec.Struct, kw_only=True):
         if self.options.again:
             memories = self.settings.memories
             reopen = partial(store.extraction.reopen, engine=memories.extract_model, sessions=self.sessions)
-            words = None if memories.extract_model == OFFLINE else prompt_version(memories.extraction_input)
+            words = (
+                None
+                if memories.extract_model == OFFLINE
+                else prompt_version(memories.extraction_input, memories.extraction_output)
+            )
             reopened += await asyncio.to_thread(partial(reopen, prompt=words))
         retried = await asyncio.to_thread(store.jobs.retry_failed) if self.options.retry else 0
         if self.sessions:
