@@ -204,7 +204,7 @@ class ModelEngine:
             sent = -(-text.rendered.kept_bytes // _BYTES_PER_TOKEN)
             text = self._read(thread, max(1, min(self._token_limit(), sent) // 2), stop)
             reply = self._ask(thread, text, stop)
-        draft = self._draft(thread, text, reply, stop)
+        draft = self._draft(thread, reply, stop)
         return Extracted(draft=draft, read=text.read, usage=reply.usage, cut=text.rendered.cut)
 
     def close(self) -> None:
@@ -250,7 +250,7 @@ class ModelEngine:
             stop=stop,
         )
 
-    def _draft(self, thread: Thread, text: ReadText, reply: StructuredReply, stop: Stop) -> Stage1Draft | None:
+    def _draft(self, thread: Thread, reply: StructuredReply, stop: Stop) -> Stage1Draft | None:
         """The answer, each line with who in the session supports it; for that the session may be read again."""
         most = self._stage.max_reply_chars
         if len(reply.text) > most:
