@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -83,3 +84,52 @@ def test_what_can_not_be_done_is_one_line_and_a_hint(
     assert shown.err.startswith("error: ")
     assert message in shown.err
     assert "hint: " in shown.err or code == 1
+
+
+def test_a_note_needs_no_quotes_and_may_come_from_a_pipe(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_command(["note", "Answer", "in", "German."]) == 0
+    assert "answer-in-german.md" in capsys.readouterr().out
+    pipe = io.TextIOWrapper(io.BytesIO(b"Releases go out on Fridays.\n"))
+    monkeypatch.setattr("sys.stdin", pipe)
+    assert run_command(["note", "-", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] == "Releases go out on Fridays."
+    assert run_command(["recall"]) == 0
+    given = capsys.readouterr().out
+    assert "Answer in German." in given and "Releases go out on Fridays." in given
+
+
+def test_notes_are_listed_and_taken_away_by_a_part_of_their_names(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, text in enumerate(("Prefer tabs.", "Prefer tabs in Go.", "Never push.")):
+        run_command(["note", text, "--name", f"2026-11-30T08-00-0{number}-{['tabs-go', 'tabs', 'push'][number]}.md"])
+    capsys.readouterr()
+    assert run_command(["note", "--list", "--json"]) == 0
+    assert [note["text"] for note in json.loads(capsys.readouterr().out)["notes"]] == [
+        "Never push.", "Prefer tabs in Go.", "Prefer tabs."
+    ]  # fmt: skip
+    assert run_command(["note", "--remove", "tabs"]) == 1
+    assert "in the names of 2 notes" in capsys.readouterr().err
+    assert run_command(["note", "--remove", "nothing"]) == 1
+    assert run_command(["note", "--remove", "tabs-go", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] == "Prefer tabs."
+    assert run_command(["note", "--remove", "2026-11-30T08-00-01-tabs"]) == 0
+    capsys.readouterr()
+    assert run_command(["note", "--list"]) == 0
+    assert capsys.readouterr().out == "2026-11-30T08-00-02-push.md  Never push.\n"
+
+
+@pytest.mark.parametrize("words", [[], ["x", "--list"], ["--list", "--remove", "x"]])
+def test_a_note_command_that_says_nothing_or_two_things_exits_2(home: Path, words: list[str]) -> None:
+    assert run_command(["note", *words]) == 2
+
+
+def test_no_note_is_removed_over_a_link(home: Path, tmp_path: Path) -> None:
+    run_command(["note", "Prefer tabs."])
+    notes = next(home.rglob("ad_hoc")) / "notes"
+    (tmp_path / "kept.md").write_text("kept")
+    (notes / "2026-11-30T08-00-00-link.md").symlink_to(tmp_path / "kept.md")
+    assert run_command(["note", "--remove", "link"]) == 1
+    assert (tmp_path / "kept.md").exists()

@@ -14,11 +14,15 @@ from stillroom.cli.status import _lines as status_lines
 from stillroom.config import Memories
 from stillroom.consolidate.outcome import Consolidated
 from stillroom.ending import ended_sessions, mark_ended
+from stillroom.extract.register import register_threads
 from stillroom.insight.status import read_status
 from stillroom.pipeline import Options, run_pipeline
+from stillroom.recall.browse.notes import add_note, remove_note
+from stillroom.recall.injection.instructions import Instructions, instructions
 from stillroom.undoing.versions import open_history, versions
 
 WISH = "From now on never commit to main directly; open a pull request."
+GERMAN = "From now on always answer in German."
 FACT = "How do I run the tests?"
 
 
@@ -26,11 +30,17 @@ def told(lines: object) -> str:
     return "\n".join(text for _, text in lines)  # type: ignore[attr-defined]
 
 
+async def _register(house: LifeHouse) -> None:
+    with house.store() as store:
+        await register_threads(house.settings, store)
+
+
 def plain_output(house: LifeHouse, number: int, *, cwd: str = "/home/a/shop") -> None:
     """An output without a preference, as a session without one leaves it, in the memory folder."""
     from stillroom.store.records import Stage1Claim, Stage1Draft
 
     house.said(number, FACT, cwd=cwd)
+    asyncio.run(_register(house))
     with house.store() as store:
         claim = store.extraction.try_claim(
             thread_id(number), worker_id="w", source_updated_at=house.now, stage=house.settings.stage_one, max_running=9
@@ -131,14 +141,14 @@ def test_a_session_s_date_from_the_future_keeps_nothing_for_ever(tmp_path: Path)
 def test_a_session_that_its_client_ended_is_extracted_at_once(tmp_path: Path) -> None:
     """`shared/cases/users/note_and_ended_session_wait.sh`, first half"""
     house = LifeHouse(tmp_path, offline_idle_minutes=60)
-    ended, open_ = house.said(1, WISH, at=NOW - 2), house.said(2, "Always answer in German.", at=NOW - 2)
+    ended, open_ = house.said(1, WISH, at=NOW - 2), house.said(2, GERMAN, at=NOW - 2)
     assert house.run().extract.claimed == 0  # type: ignore[union-attr]
     mark_ended(str(house.settings.home), ended, at_ms=NOW * 1000)
     report = house.run()
     assert report.extract is not None and (report.extract.with_output, report.extract.left.not_idle) == (1, 1)
     assert "never commit to main" in house.summary and "German" not in house.summary
     # What is said later makes it go on.
-    house.said(1, WISH, "Also always squash the commits.", at=NOW + 2 * 60)
+    house.said(1, WISH, "From now on also squash the commits.", at=NOW + 2 * 60)
     assert house.run(later=3 * 60).extract.claimed == 0  # type: ignore[union-attr]
     assert house.run(later=3600).extract.claimed == 2  # type: ignore[union-attr]
     assert "squash" in house.handbook and open_
@@ -150,7 +160,7 @@ def test_without_a_model_everything_finished_is_taken_and_consolidated_at_once(t
         house.said(
             number, f"Please always write test number {number} first.", at=NOW - 6 * 60, cwd=f"/home/a/p{number}"
         )
-    house.said(8, "Always answer in German.", at=NOW - 4 * 60)
+    house.said(8, GERMAN, at=NOW - 4 * 60)
     first = house.run()
     assert first.extract is not None and (first.extract.with_output, first.extract.left.not_idle) == (7, 1)
     second = house.run(later=2 * 60)
@@ -174,8 +184,8 @@ def test_a_model_keeps_the_pauses_and_the_cap_of_the_seeds(tmp_path: Path) -> No
 def test_one_session_is_extracted_because_a_person_asks(tmp_path: Path) -> None:
     house = LifeHouse(tmp_path)
     old = house.said(1, WISH, at=NOW - 300 * DAY)
-    fresh = house.said(2, "Always answer in German.", at=NOW - 5)
-    house.said(3, "Always squash the commits.", at=NOW - DAY)
+    fresh = house.said(2, GERMAN, at=NOW - 5)
+    house.said(3, "From now on always squash the commits.", at=NOW - DAY)
     report = house.run(sessions=(old, fresh[:-1] + "2"))
     assert report.extract is not None and report.extract.with_output == 2
     assert "commit to main" in house.summary and "German" in house.summary and "squash" not in house.summary
@@ -214,7 +224,7 @@ def test_a_recorder_that_is_closed_has_a_finished_session(tmp_path: Path) -> Non
         recorder.user(WISH)
         recorder.assistant("Understood.")
     other = Recorder("mine", cwd="/home/a/shop", home=home, clock=house.clock)
-    other.user("Always answer in German.")
+    other.user(GERMAN)
     other.assistant("Understood.")
     other.close(over=False)
     Recorder("mine", home=home).close()  # nothing was recorded
@@ -234,3 +244,21 @@ def test_marks_that_can_not_be_read_are_passed_over_and_the_file_stays_small(tmp
         mark_ended(home, f"thread-{number % 50}", at_ms=number)
     assert ended_sessions(home)["thread-49"] == 8999
     assert (tmp_path / "ended.jsonl").stat().st_size < 300_000
+
+
+def test_a_note_is_in_the_memory_after_the_next_pass_and_never_expires(tmp_path: Path) -> None:
+    """`shared/cases/users/note_and_ended_session_wait.sh`, second half"""
+    house = LifeHouse(tmp_path)
+    house.said(1, WISH)
+    house.run()
+    add_note(house.settings.root, "Releases go out on Fridays.", clock=house.clock)
+    given = instructions(house.settings, str(tmp_path))
+    assert isinstance(given, Instructions) and "Fridays" in given.text
+    report = house.run(later=60)
+    assert isinstance(report.consolidate, Consolidated) and "Fridays" in house.handbook
+    house.run(later=500 * DAY)
+    house.run(later=DAY)
+    assert "Fridays" in house.handbook and "Fridays" in house.summary
+    remove_note(house.settings.root, "releases")
+    house.run(later=60)
+    assert "Fridays" not in house.handbook + house.summary

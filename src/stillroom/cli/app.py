@@ -41,7 +41,7 @@ COMMANDS: dict[str, str | Group] = {
     "search": "stillroom.cli.search:search_command",
     "list": "stillroom.cli.folder:list_command",
     "read": "stillroom.cli.folder:read_command",
-    "note": "stillroom.cli.folder:note_command",
+    "note": "stillroom.cli.note:note_command",
     "log": "stillroom.cli.versions:log_command",
     "diff": "stillroom.cli.versions:diff_command",
     "undo": "stillroom.cli.undo:undo_command",

@@ -1,4 +1,4 @@
-"""`stillroom list`, `read` and `note`: the memory folder, as its tools show it to an agent."""
+"""`stillroom list` and `read`: the memory folder, as its tools show it to an agent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 from stillroom.cli.output import print_data, print_json, print_lines
-from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
 from stillroom.config import load_settings
 from stillroom.recall.browse.listing import list_memories
@@ -99,56 +98,6 @@ def read_command(
     print_data(reading.content, end="" if reading.content.endswith("\n") else "\n")
     if reading.truncated and lines is None:
         print_lines([("yellow", "cut in the middle: --line and --lines show the rest")])
-    return 0
-
-
-def note_command(
-    text: str,
-    /,
-    *,
-    home: Path | None = None,
-    root: Path | None = None,
-    cwd: Path | None = None,
-    name: str | None = None,
-    json: bool = False,
-) -> int:
-    """Leave a note that the next consolidation takes into the memory.
-
-    It is told in every project, unless `--cwd` says in which. Secrets in it are redacted. An existing note is never
-    changed.
-
-    ```
-    stillroom note "Answer in German."
-    stillroom note --cwd . "Deploys go out on Tuesdays, never on Fridays."
-    ```
-
-    Parameters
-    ----------
-    text
-        What to remember, in Markdown.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
-    cwd
-        Only for the project of this folder.
-    name
-        The file name, `YYYY-MM-DDTHH-MM-SS-<slug>.md`. Default: made of the time and the text.
-    json
-        Print `{path, text}` as JSON.
-    """
-    from stillroom.recall.browse.notes import add_note  # the rules of redaction take a tenth of a second to load
-
-    settings = load_settings(home=home, root=root)
-    style = settings.memories.redaction
-    note = add_note(settings.root, text, name=name, cwd=cwd, clock=SystemClock(), redaction=style)
-    if json:
-        print_json(note)
-        return 0
-    print_data(note.path)
-    if not note.text.endswith(text):
-        print_lines([("yellow", "what looked like a secret was taken out")])
-    print_lines([(None, "the next `stillroom run` that consolidates takes it in")])
     return 0
 
 

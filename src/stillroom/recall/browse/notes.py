@@ -1,4 +1,4 @@
-"""Leaves a note for the next consolidation in `extensions/ad_hoc/notes/` (spec §3.2, §1.9)."""
+"""Leaves, lists and removes notes: files in `extensions/ad_hoc/notes/` (spec §3.2, §1.9)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import msgspec
 from stillroom.clock import Clock
 from stillroom.config import LOOKUP, Lookup, RedactionStyle
 from stillroom.errors import InvalidRequest, PathRefused, RecallError, way_out
+from stillroom.folders import unlink
 from stillroom.recall.browse.note_names import NOTES, check_name, names_for
 from stillroom.recall.browse.paths import opened_root, readable
 from stillroom.recall.projects.repository import identify
 from stillroom.rollouts.redact import redact
-from stillroom.workspace.tree import parent, write_new
+from stillroom.workspace.tree import names, parent, read_file, write_new
 
 #: A longer one is no label (`telling.labels`): the note would be told everywhere.
 _MAX_FOLDER_CHARS = 400
+#: Of several that are meant, so many are named.
+_NAMED = 5
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +48,7 @@ def add_note(
     if name is not None:
         check_name(name)
     redacted = redact(text, style=redaction)
-    names = [name] if name is not None else names_for(redacted, now=clock.now())
+    candidates = [name] if name is not None else names_for(redacted, now=clock.now())
     if cwd is not None and redacted.strip():
         redacted = f"{redact(_project(cwd), style=redaction)}{redacted}"
     data = redacted.encode("utf-8", "replace")
@@ -57,7 +60,7 @@ def add_note(
         )
     _make(root)
     with opened_root(root) as descriptor:
-        for candidate in names:
+        for candidate in candidates:
             try:
                 with parent(descriptor, f"{NOTES}/{candidate}", create=True) as (folder, last):
                     write_new(folder, last, data, executable=False, durable=True)
@@ -71,7 +74,42 @@ def add_note(
                 raise RecallError(
                     f"no note can be written to `{where}`: {error.strerror}", hint=way_out(error, root)
                 ) from error
-    raise InvalidRequest(f"`{names[0]}` already exists", hint="give it another name")
+    raise InvalidRequest(f"`{candidates[0]}` already exists", hint="give it another name")
+
+
+def list_notes(root: Path, *, limits: Lookup = LOOKUP) -> list[Note]:
+    """Every note, newest file name first. No link is followed."""
+    found: list[Note] = []
+    try:
+        with opened_root(root) as descriptor, parent(descriptor, f"{NOTES}/x.md", create=False) as (folder, _):
+            for name in sorted(names(folder), reverse=True):
+                try:
+                    got = read_file(folder, name, max_bytes=limits.max_note_bytes) if name.endswith(".md") else None
+                except OSError:  # a link
+                    continue
+                if got is not None:
+                    found.append(Note(path=f"{NOTES}/{name}", text=got.data.decode("utf-8", "replace")))
+    except (OSError, RecallError):
+        return found
+    return found
+
+
+def remove_note(root: Path, wanted: str) -> Note:
+    """Delete the one note whose file name is this, or has it in it. Raises `InvalidRequest` for none, or several."""
+    notes = list_notes(root)
+    found = [note for note in notes if Path(note.path).name in (wanted, f"{wanted}.md")]
+    found = found or [note for note in notes if wanted and wanted in Path(note.path).name]
+    if not found:
+        raise InvalidRequest(f"no note is called `{readable(wanted)}`", hint="`stillroom note --list` lists them")
+    if len(found) > 1:
+        several = ", ".join(f"`{Path(note.path).name}`" for note in found[:_NAMED])
+        raise InvalidRequest(f"`{readable(wanted)}` is in the names of {len(found)} notes: {several}")
+    try:
+        with opened_root(root) as descriptor, parent(descriptor, found[0].path, create=False) as (folder, name):
+            unlink(folder, name)
+    except OSError as error:
+        raise RecallError(f"`{found[0].path}` can't be removed: {error.strerror}", hint=way_out(error, root)) from error
+    return found[0]
 
 
 def _project(cwd: Path) -> str:
