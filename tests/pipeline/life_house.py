@@ -40,23 +40,32 @@ class LifeHouse:
     def now(self) -> int:
         return self.clock.now()
 
-    def said(self, number: int, *words: str, at: int | None = None, cwd: str = "/home/a/shop") -> str:
+    def said(
+        self, number: int, *words: str, at: int | None = None, began: int | None = None, cwd: str = "/home/a/shop"
+    ) -> str:
         """A session in which a person said this, each time answered "Understood."; it ended at that second."""
         at = self.now - DAY if at is None else at
+        began = at if began is None else began
         rows: list[dict[str, Any]] = [
-            {"id": thread_id(number), "timestamp": _stamp(at), "cwd": cwd, "originator": "codex-tui", "source": "cli"}
+            {
+                "id": thread_id(number),
+                "timestamp": _stamp(began),
+                "cwd": cwd,
+                "originator": "codex-tui",
+                "source": "cli",
+            }
         ]
         kinds = ["session_meta"]
         for text in words:
             for role, part, said in (("user", "input_text", text), ("assistant", "output_text", "Understood.")):
                 rows.append({"type": "message", "role": role, "content": [{"type": part, "text": said}]})
                 kinds.append("response_item")
-        moment = datetime.fromtimestamp(at, UTC)
+        moment = datetime.fromtimestamp(began, UTC)
         folder = self.codex / f"sessions/{moment:%Y/%m/%d}"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"rollout-{moment:%Y-%m-%dT%H-%M-%S}-{thread_id(number)}.jsonl"
         lines = (
-            json.dumps({"timestamp": _stamp(at), "type": kind, "payload": row})
+            json.dumps({"timestamp": _stamp(began if kind == "session_meta" else at), "type": kind, "payload": row})
             for kind, row in zip(kinds, rows, strict=True)
         )
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

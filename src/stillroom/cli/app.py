@@ -47,6 +47,8 @@ COMMANDS: dict[str, str | Group] = {
     "undo": "stillroom.cli.undo:undo_command",
     "redo": "stillroom.cli.undo:redo_command",
     "review": "stillroom.cli.review:review_command",
+    "rm": "stillroom.cli.remove:rm_command",
+    "edit": "stillroom.cli.edit:edit_command",
     "forget": "stillroom.cli.forget:forget_command",
     "redact": "stillroom.cli.redact:redact_command",
     "pause": "stillroom.cli.switches:pause_command",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from stillroom.cli.alone import store_alone
+from stillroom.cli.editor import open_editor
 from stillroom.cli.output import console, print_data, print_json
 from stillroom.clock import SystemClock
 from stillroom.command_line.command import Option
@@ -84,7 +82,7 @@ def review_command(
         with alone(settings.home):
             reject(settings)
     elif edit_it:
-        edit(settings, _open_editor)
+        edit(settings, open_editor)
     answer = _Answer(held_review(settings), _withheld(settings, trust), accepted, reject_it)
     print_json(answer) if json else _tell(answer)
     return 0
@@ -114,20 +112,6 @@ def _withheld(settings: Settings, trust: str | None) -> tuple[Withheld, ...]:
             store.consolidation.trust_line(trust)
             trust = None
     return found
-
-
-def _open_editor(files: list[Path]) -> None:
-    """Raises `ConfigError` when no editor is named, or it fails."""
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if not command:
-        raise ConfigError("no editor is named", hint="set `EDITOR`, e.g. `EDITOR=nano stillroom review --edit`")
-    try:
-        # No timeout: a person is at work. The editor is theirs, so it gets their environment.
-        done = subprocess.run([*shlex.split(command), *map(str, files)], check=False, env=dict(os.environ))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"`{command}` can't be started: {error}", hint="set `EDITOR` to another one") from error
-    if done.returncode:
-        raise ConfigError(f"`{command}` ended with {done.returncode}; the result still waits")
 
 
 def _tell(answer: _Answer) -> None:

@@ -36,6 +36,7 @@ from stillroom.workspace.journal import Checkpoint
 from stillroom.workspace.layout import HANDBOOK, SUMMARY, has_artifacts, prepare_folder
 from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.recovery import recover
+from stillroom.workspace.removing import rewrite_statements
 from stillroom.workspace.staging import Staging, look, open_staging
 from stillroom.workspace.syncing import sync
 from stillroom.workspace.takeover import check_consent
@@ -220,6 +221,11 @@ class Job:
             for path in (HANDBOOK, SUMMARY):
                 if path in baseline and staging.copied.get(path) == baseline[path]:
                     (staging.path / path).unlink(missing_ok=True)
+
+    def bury(self, staging: Staging) -> None:
+        """Keep what a person removed out of the result, whoever wrote it there."""
+        if buried := self.store.tombstones.buried():
+            rewrite_statements(staging.path, buried)
 
     def write_diff(self, staging: Staging) -> None:
         staging.write_diff(max_bytes=self.limits.max_diff_bytes)

@@ -161,6 +161,7 @@ async def _consolidate(job: Job, *, adopt: bool) -> NoChanges | Skipped | HeldFo
             outputs = await asyncio.to_thread(job.of_projects, selection.on_disk)
             work = consolidator.run(staging.path, outputs, check=judge.check)
             await run_under_lease(work, job.beat, every_seconds=job.limits.heartbeat_seconds)
+            await asyncio.to_thread(job.bury, staging)
         # 10. Validate, make sure that the lock is still ours, swap in, commit; then mark the selection.
         with job.step("failed_invalid_artifacts"):
             warnings = await asyncio.to_thread(judge.validate)

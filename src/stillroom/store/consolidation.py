@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from stillroom.clock import Clock
 from stillroom.config import StageTwo
-from stillroom.store import leases, quarantine, selection, undoing
+from stillroom.store import leases, quarantine, selection, tombstones, undoing
 from stillroom.store.database import Database
 from stillroom.store.leases import CONSOLIDATION, CONSOLIDATION_KEY, cut_reason
 from stillroom.store.records import (
@@ -121,7 +121,7 @@ class Consolidation:
         """What the next consolidation works on."""
         with self._database.read() as db:
             chosen = selection.select(db, limit=limit, max_unused_days=max_unused_days, now=self._clock.now())
-            return quarantine.without_quarantined(db, chosen)
+            return tombstones.without_buried(db, quarantine.without_quarantined(db, chosen))
 
     def trust_line(self, line_id: str) -> None:
         """Let a line in that `Selection.withheld` names, in whatever session it stands, from the next time on."""
@@ -132,7 +132,7 @@ class Consolidation:
         """These outputs are selected again as they were; returns how many that came later stay out from now on, until
         their threads change or `redo`."""
         with self._database.write() as db:
-            return undoing.undo(db, restored)
+            return undoing.undo(db, tombstones.restored_without(db, restored))
 
     def redo(self) -> int:
         """Let the next consolidation decide again about what was undone; returns how many outputs that are."""

@@ -42,6 +42,7 @@ MIGRATIONS = (
     "migrations/0012_thread_copies.sql",
     "migrations/0013_life_of_outputs.sql",
     "migrations/0014_memory_lines.sql",
+    "migrations/0015_tombstones.sql",
 )
 #: What all of them come to, in a quarter of the time. `make docs` writes it, a test compares the two.
 _HEAD = "head.sql"

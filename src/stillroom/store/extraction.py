@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Memories, StageOne
 from stillroom.release import VERSION
-from stillroom.store import claims, contents, leases, memory_lines, reads
+from stillroom.store import claims, contents, leases, memory_lines, reads, tombstones
 from stillroom.store.database import Database
 from stillroom.store.leases import STAGE1, cut_reason
 from stillroom.store.records import (
@@ -272,6 +272,7 @@ class Extraction:
 def _save(
     db: sqlite3.Connection, claim: Stage1Claim, draft: Stage1Draft, *, engine: str, prompt: str | None, now: int
 ) -> None:
+    draft = tombstones.kept_out(db, draft, thread_id=claim.thread_id)
     execute(
         db,
         "save_output",

@@ -261,3 +261,10 @@ CREATE TRIGGER memory_lines_follow AFTER UPDATE OF raw_memory, rollout_summary O
 BEGIN
     DELETE FROM memory_lines WHERE thread_id = NEW.thread_id;
 END;
+
+CREATE TABLE tombstones (
+    digest BLOB PRIMARY KEY,
+    words INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    run TEXT NOT NULL
+) WITHOUT ROWID;

@@ -1273,6 +1273,12 @@ WHERE thread_id = :thread_id;
 INSERT OR IGNORE INTO memory_lines (thread_id, line_key, speaker, line_no, quote, verdict)
 VALUES (:thread_id, :line_key, :speaker, :line_no, :quote, :verdict);
 
+-- list_lines_of_thread --
+-- What all lines of a thread's output rest on.
+SELECT thread_id, line_key, speaker, line_no, quote, verdict
+FROM memory_lines
+WHERE thread_id = :thread_id;
+
 -- list_memory_lines --
 -- What a person said comes first, then the newest.
 SELECT line.thread_id, line.speaker, line.line_no, line.quote, line.verdict
@@ -1280,3 +1286,19 @@ FROM memory_lines AS line
 JOIN stage1_outputs AS output USING (thread_id)
 WHERE line.line_key = :line_key
 ORDER BY line.speaker <> 'user', output.source_updated_at DESC, line.thread_id, line.line_no;
+
+-- list_tombstones --
+-- The statements that a person removed, by the hashes of their words.
+SELECT digest, words, at, run
+FROM tombstones;
+
+-- save_tombstone --
+-- It stays out from now on; of two removals the later one counts.
+INSERT INTO tombstones (digest, words, at, run)
+VALUES (:digest, :words, :at, :run)
+ON CONFLICT (digest) DO UPDATE SET at = excluded.at, run = excluded.run;
+
+-- delete_tombstones_of --
+-- What this version removed may come back.
+DELETE FROM tombstones
+WHERE run = :run;

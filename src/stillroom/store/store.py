@@ -24,6 +24,7 @@ from stillroom.store.reads import Reads
 from stillroom.store.sql import execute
 from stillroom.store.standings import Standings
 from stillroom.store.threads import Threads
+from stillroom.store.tombstones import Tombstones
 from stillroom.store.uses import Uses
 
 
@@ -58,6 +59,7 @@ class Store:
         )
         self.jobs = Jobs(database, clock=clock, max_reason_chars=limits.max_reason_chars)
         self.uses = Uses(database)
+        self.tombstones = Tombstones(database, clock=clock)
         self.forgetting = Forgetting(database, clock=clock)
         self.ledger = Ledger(database, clock=clock, passes_kept=limits.passes_kept)
 

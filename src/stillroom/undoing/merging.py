@@ -49,8 +49,9 @@ class Merge(msgspec.Struct):
 
 
 def is_edit(version: Version) -> bool:
-    """Whether a person made it: what they changed between two runs, or a folder that was taken as it was."""
-    return not version.subject.startswith(("Consolidate ", "Undo ", "Forget ", "Redact "))
+    """Whether a person made it: what they changed between two runs, or a folder that was taken as it was. What they
+    removed stays out by its tombstone."""
+    return not version.subject.startswith(("Consolidate ", "Undo ", "Forget ", "Redact ", "Remove "))
 
 
 def publishable(repository: Repository, commit: str | None) -> Files:

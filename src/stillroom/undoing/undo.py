@@ -30,6 +30,7 @@ from stillroom.workspace.history import History, gather
 from stillroom.workspace.journal import Checkpoint, nothing
 from stillroom.workspace.layout import may_publish
 from stillroom.workspace.publish import PublishReport
+from stillroom.workspace.removing import rewrite_statements
 from stillroom.workspace.staging import Staging, open_staging
 from stillroom.workspace.syncing import sync
 from stillroom.workspace.trailers import UNDOES
@@ -83,7 +84,7 @@ def plan_undo(
     contents, _ = gather(settings.root, {}, limits=settings.stage_two)
     present = {path: content for path, content in contents.items() if may_publish(path)}
     preview = UndoPreview(
-        undone=tuple(version for version in every[: number + 1] if version.is_consolidation),
+        undone=tuple(version for version in every[: number + 1] if version.is_consolidation or version == first),
         changes=tuple(_changes(present, wanted)),
         edits=tuple(version for version in every[:number] if is_edit(version)),
         conflicts=tuple(map(shown, sorted(conflicts))),
@@ -112,11 +113,12 @@ def finish_undo(settings: Settings, store: Store, work: Undoing, *, checkpoint: 
     """Do all of it, whatever of it is done already; None when the folder had gone back before."""
     history = open_history(settings)
     every = versions(history)
-    first = next((version for version in every if version.is_consolidation and version.run == work.first), None)
+    first = next((version for version in every if version.is_undoable and version.run == work.first), None)
     if first is None:
         raise HistoryError("the version that is to be undone is not in the history any more")
     before = parent_of(history, first.commit)
-    # 1. The database: what the folder rested on then is what it rests on now.
+    # 1. The database: what the folder rested on then is what it rests on now, and what was removed may come back.
+    store.tombstones.lift(run=work.first)
     held_out = store.consolidation.undo(outputs_in(written_by_code(history.repository, before), at=first.at))
     checkpoint("database gone back")
     # 2. The folder, as any result comes into it.
@@ -149,7 +151,7 @@ def _first(every: Sequence[Version], commit: str | None) -> Version:
             raise HistoryError("there is no consolidation to undo", hint="`stillroom log` lists the versions")
         return standing[0]
     version = next(version for version in every if version.commit == commit)
-    if not version.is_consolidation:
+    if not version.is_undoable:
         raise HistoryError(
             f"`{commit[:10]}` is no consolidation: {version.subject}",
             hint="`stillroom redo` takes an undo back" if version.undoes else "`stillroom log` lists the versions",
@@ -160,16 +162,16 @@ def _first(every: Sequence[Version], commit: str | None) -> Version:
 
 
 def _standing(every: Sequence[Version]) -> list[Version]:
-    """Consolidations that were not undone, newest first."""
+    """Consolidations, removals and edits that were not undone, newest first."""
     standing: list[Version] = []
     number = 0
     while number < len(every):
         version = every[number]
         number += 1
         if version.undoes is not None:
-            gone = [n for n, each in enumerate(every) if each.is_consolidation and each.run == version.undoes]
+            gone = [n for n, each in enumerate(every) if each.is_undoable and each.run == version.undoes]
             number = max(number, *(n + 1 for n in gone)) if gone else number
-        elif version.is_consolidation:
+        elif version.is_undoable:
             standing.append(version)
     return standing
 
@@ -211,6 +213,8 @@ def _publish(
             sync(staging.path, artifacts.render(selection.on_disk), present=staging.copied)
         staging.seal()
         _put(staging, wanted)
+        if buried := store.tombstones.buried():
+            rewrite_statements(staging.path, buried)
         return staging.publish(f"{subject}\n\n{UNDOES}: {work.first}", now=work.at)
 
 

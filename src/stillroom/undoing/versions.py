@@ -23,6 +23,8 @@ _NAME = late(r"(?:[0-9a-f]{4,40}|HEAD)(?:~[0-9]{0,6}|\^)*", re.ASCII)
 _RUN = late(r"^Stillroom-Run: (\S+)$", re.MULTILINE)
 _UNDOES = late(rf"^{UNDOES}: (\S+)$", re.MULTILINE)
 CONSOLIDATION = "Consolidate "
+REMOVAL = "Remove "
+EDIT = "Edit "
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +45,11 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_consolidation(self) -> bool:
         return self.run is not None and self.subject.startswith(CONSOLIDATION)
+
+    @property
+    def is_undoable(self) -> bool:
+        """A consolidation, or what a person did with `rm` or `edit`."""
+        return self.run is not None and self.subject.startswith((CONSOLIDATION, REMOVAL, EDIT))
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
