@@ -53,6 +53,8 @@ def test_a_line_of_another_project_alone_is_a_leak() -> None:
     both = "`make check` works here, and it takes about four minutes in the usual case"
     memory = {"/shop": f"- {mine}\n- {both}", "/marsh": f"- {both}"}
     assert leaks(memory, {"/shop": f"- {mine}", "/marsh": f"- {both}"}) == ()
+    # What was done in a session of one project in the folder of another is that one's too.
+    assert leaks({"/shop": f"cwd: /marsh\n- {mine}"}, {"/marsh": f"- {mine}"}) == ()
     # It is known by its beginning: what is given may be cut.
     assert leaks(memory, {"/marsh": f"- {mine[:50]}…\n- {both}"}) == (f"{mine[:50]}…",)
 

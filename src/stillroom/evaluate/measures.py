@@ -145,12 +145,15 @@ def _memory(scored: Iterable[Scored], cwd: str) -> str:
 
 
 def leaks(memory: Mapping[str, str], given: Mapping[str, str]) -> tuple[str, ...]:
-    """Lines that are given in one project and stand in the memory of another one alone. Both are by folder."""
+    """Lines that are given in one project and stand in the memory of another one alone. Both are by folder.
+
+    What was done in a session elsewhere belongs to that folder too: the memory of it names the folder.
+    """
     found: dict[str, None] = {}
     for cwd, text in given.items():
         for line in bullets_of(text):
             start = line[:_KNOWN_BY]
-            others = any(start in told for where, told in memory.items() if where != cwd)
+            others = any(start in told for where, told in memory.items() if where != cwd and cwd not in told)
             if len(start) == _KNOWN_BY and others and start not in memory.get(cwd, ""):
                 found[line] = None
     return tuple(found)

@@ -29,6 +29,8 @@ from stillroom.undoing.forgetting import Forgotten, forget
 from stillroom.undoing.planning import plan_forgetting
 from stillroom.undoing.residue import residue
 
+#: No set is so large: what is measured is not who was left out for want of room.
+_MOST_MEMORIES = 4096
 #: After the last word of the newest session: every one of them counts as finished.
 _LATER_MS = 24 * 3600 * 1000
 
@@ -46,7 +48,11 @@ class Trial:
         self._sessions = folder / "codex"
         extract, _, consolidate = engine.rpartition("+") if "+" in engine else (engine, "", engine)
         memories = Memories(
-            default_sources=False, extract_model=extract, consolidation_model=consolidate, max_unused_days=365
+            default_sources=False,
+            extract_model=extract,
+            consolidation_model=consolidate,
+            max_unused_days=365,
+            max_raw_memories_for_consolidation=_MOST_MEMORIES,
         )
         self.settings = Settings(
             home=folder / "home",
