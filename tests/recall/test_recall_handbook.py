@@ -281,13 +281,37 @@ def test_all_of_a_note_for_one_project_is_given_there_alone(tmp_path: Path, labe
         assert not any("Tuesdays" in item for item in house.told("shop", house.ready(*known))[0])
 
 
-@pytest.mark.parametrize(
-    "text", ["In this repo use tabs.", "hier nie npm", "このリポジトリでは pnpm", "- ok\n- not here"]
-)
-def test_a_note_that_points_without_saying_where_is_given_to_nobody(tmp_path: Path, text: str) -> None:
+POINTING = ["In this repo: tabs.", "in this repo: tabs", "hier nie npm", "このリポジトリでは pnpm", "- ok\n- not here"]
+
+
+@pytest.mark.parametrize("text", POINTING)
+def test_a_note_that_points_without_saying_where_is_given_in_the_only_project_or_nowhere(
+    tmp_path: Path, text: str
+) -> None:
     house = House(tmp_path)
     house.note("2026-11-02T10-00-00-x.md", text)
     assert "## Notes" not in house.given("shop").text
+    assert "## Notes (" in house.given("shop", house.ready("shop")).text
+    assert "## Notes" not in house.given("api", house.ready("shop")).text
+
+
+def test_a_line_of_the_summary_that_points_is_for_no_other_project_unless_it_is_labelled(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    for line, given in (("use tabs here", False), ("use tabs here (in every project)", True), ("use tabs", True)):
+        house.write("memory_summary.md", f"v1\n\n## User preferences\n\n- {line}\n- short answers\n")
+        assert (f"- {line}" in house.told("shop")[0]) is given
+    house.write("memory_summary.md", "v1\n\n## User preferences\n\n- use tabs here\n- short answers\n")
+    assert "- use tabs here" in house.told("shop", house.ready("shop"))[0]
+    assert "- use tabs here" not in house.told("api", house.ready("shop"))[0]
+
+
+@pytest.mark.parametrize(
+    "whose", ["every project", "cwd=all projects; reuse_rule=anywhere", "everywhere; reuse_rule=x"]
+)
+def test_a_group_for_all_projects_is_given_in_each(tmp_path: Path, whose: str) -> None:
+    house = House(tmp_path)
+    house.write("MEMORY.md", f"# Task Group: habits\n\napplies_to: {whose}\n\n## User preferences\n\n- tests first\n")
+    assert "## User preferences, every project (MEMORY.md:7-7)" in house.rows("shop")
 
 
 def test_links_among_the_notes_are_not_followed(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ INSTRUCTIONS_URI = "stillroom://memory/instructions"
 _MARKDOWN = "text/markdown"
 #: Codex shows a session the first 240 characters.
 _ABOUT = (
-    "What earlier coding sessions here learned: the user's wishes, failures and their fixes, each project's commands."
+    "What earlier coding sessions here learned: the user's preferences, failures and their fixes, commands."
     " Before work like earlier work `search` it, then `read` what matches; `MEMORY.md` first. It may be out of date."
 )
 

@@ -31,7 +31,7 @@ _POINTING = (
     rf"\bhier(?:für|bei|in|mit)?\b|\b(?:dies(?:e[rmns]?|es)?|unser(?:e[rmns]?)?) (?:{_DE})\b",
     rf"\bici\b|\baqu[íi]\b|\bacá\b|\bqu[iì]{_ENDS}|\b(?:{_THIS_ROMANCE}) (?:{_ROMANCE})\b",
     rf"\b(?:здесь|тут)\b|\b(?:эт(?:от|ом|ого|ой|а|у|их)|наш\w*) (?:{_SLAVIC})",
-    rf"\b(?:tutaj|tu)\b|\b(?:tym|tego|tej|ten|nasz\w*) (?:{_SLAVIC})",
+    rf"\btutaj\b|\b(?:tym|tego|tej|ten|nasz\w*) (?:{_SLAVIC})",
     r"\bburada(?:ki)?\b|\bbu (?:proje|repo|depo|klasör|paket|uygulama|servis|modül)",
     r"यहाँ|यहां|(?:इस|हमारे) (?:रेपो|प्रोजेक्ट|परियोजना|रिपॉजिटरी|कोड|फ़ोल्डर|फोल्डर)",
     r"这里|這裡|这儿|(?:这个|這個|本|此|该|該|我们的|咱们的?)(?:仓库|倉庫|项目|專案|工程|库|代码库|程式庫|服务|模块|目录)",

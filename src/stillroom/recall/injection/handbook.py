@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from stillroom.recall.injection.labels import names_in, of_applies_to
+from stillroom.recall.injection.labels import Label, means_everywhere, names_in, of_applies_to
 from stillroom.recall.injection.prepared import HANDBOOK
 from stillroom.recall.injection.statements import COMMANDS, FAILURES, INDEX, KNOWLEDGE, PREFERENCES, Statement
 from stillroom.recall.injection.summary import Summary
 
 _GROUP = "# Task Group:"
 _END = "# "
+_APPLIES_TO = re.compile(r"applies_to:\s*(?:cwd=)?")
 _TASK = re.compile(r"#{2,4} (Task \d{1,6}\b.*)")
 _HEADING = re.compile(r"(#{1,6}) +(\S.*)")
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -34,8 +35,14 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     """A task group."""
 
     title: str
+    #: None are named where it says that it applies to every project.
     folders: tuple[str, ...]
     statements: list[Statement]
+
+    @property
+    def label(self) -> Label:
+        """For which projects it is; the empty one: for all."""
+        return Label(text=self.title.casefold(), paths=self.folders, kind="section") if self.folders else Label()
 
     @property
     def preferences(self) -> Iterator[str]:
@@ -46,7 +53,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_groups(text: str) -> list[Group]:
-    """The task groups that say for which folders they are, in their order."""
+    """The task groups that say for which folders they are, or that they are for all, in their order."""
     text = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)  # nothing that a session needs
     found: list[Group] = []
     reading: _Reading | None = None
@@ -95,6 +102,7 @@ class _Reading:
         self.title = title
         self.number = number
         self.folders: tuple[str, ...] = ()
+        self.is_for_all = False
         self.statements: list[Statement] = []
         self.tasks: list[_Task] = []
         self.task: _Task | None = None
@@ -116,6 +124,7 @@ class _Reading:
             self.take_of_task(row, number)
         elif row.startswith("applies_to:"):
             self.folders = self.folders or of_applies_to(row)
+            self.is_for_all = means_everywhere(_APPLIES_TO.sub("", row).partition(";")[0].strip(" *`."))
         elif not row.startswith("scope:"):
             starts = row.startswith(("- ", "* ", "+ ")) or not (self.is_open or row.startswith("  "))
             self.add(row, number, goes_on=not starts and bool(self.statements))
@@ -156,7 +165,7 @@ class _Reading:
         self.statements.append(self.statement(row, kind, heading, number, number))
 
     def done(self) -> Group | None:
-        if not self.folders:
+        if not (self.folders or self.is_for_all):
             return None
         if len(self.tasks) < 2:  # then all of it is of that task
             for statement in self.statements:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from stillroom.errors import WorkspaceError
 from stillroom.offline.folder.pointing import points
-from stillroom.recall.injection.labels import Label, means_everywhere, of_line
+from stillroom.recall.injection.labels import Label, of_line
 from stillroom.recall.injection.prepared import NOTES as FOLDER
 from stillroom.recall.injection.prepared import is_note
 from stillroom.recall.injection.statements import NOTES, Statement
@@ -28,13 +28,12 @@ class Note(NamedTuple):
 
     label: Label
     statement: Statement
+    #: Whether the note points at a project ("in this repo").
+    points: bool
 
 
 def read_notes(root: Path, clean: Callable[[str], str]) -> list[Note]:
-    """The statements of all notes, the newest file first. No link is followed.
-
-    What points at a project ("in this repo") without saying which one is left to the search: it would be given to all.
-    """
+    """The statements of all notes, the newest file first. No link is followed."""
     found: list[Note] = []
     try:
         with opened(root) as top, parent(top, f"{FOLDER}/x.md", create=False) as (folder, _):
@@ -55,12 +54,9 @@ def _statements(name: str, text: str) -> Iterator[Note]:
     rows = list(_joined(text))
     if not rows:
         return
-    label = of_line(f"- {rows[0]}")
-    if not label and any(map(points, rows)):
-        return
+    label, is_pointing = of_line(f"- {rows[0]}"), any(map(points, rows))
     for row in rows:
-        statement = Statement(f"- {row} ({name})", kind=NOTES, title="Notes", file=f"{FOLDER}/")
-        yield Note(Label() if means_everywhere(label.text) else label, statement)
+        yield Note(label, Statement(f"- {row} ({name})", kind=NOTES, title="Notes", file=f"{FOLDER}/"), is_pointing)
 
 
 def _joined(text: str) -> Iterator[str]:

@@ -11,18 +11,19 @@ import msgspec
 from stillroom.clock import Clock, SystemClock
 from stillroom.config import Settings, load_settings
 from stillroom.errors import ConfigError, StoreError, WorkspaceError
+from stillroom.offline.folder.pointing import points
 from stillroom.recall.freshness.refreshing import refresh
 from stillroom.recall.freshness.stored import load_freshness
 from stillroom.recall.injection import prepared
 from stillroom.recall.injection.folders import known_folders, learn_folders
 from stillroom.recall.injection.gone import mark_gone
 from stillroom.recall.injection.handbook import Group, name_folders, read_groups
-from stillroom.recall.injection.labels import Label
+from stillroom.recall.injection.labels import Label, means_everywhere
 from stillroom.recall.injection.notes import Note, read_notes
 from stillroom.recall.injection.prepared import HANDBOOK, SUMMARY, VERSION, Prepared, stamps_of
 from stillroom.recall.injection.repetitions import without_repetitions
-from stillroom.recall.injection.scopes import KnownFolder, Scope, resolve
-from stillroom.recall.injection.statements import Statement
+from stillroom.recall.injection.scopes import KnownFolder, Scope, Scopes, resolve
+from stillroom.recall.injection.statements import INDEX, PROFILE, Statement
 from stillroom.recall.injection.summary import Summary, harmless, parse, statements
 from stillroom.recall.projects.declared import FILE as PROJECTS
 from stillroom.rollouts.redact import redact
@@ -89,10 +90,15 @@ def _unmarked(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
     name_folders(summary, groups)
     labelled = _labelled(summary, groups, read_notes(settings.root, clean))
     found = resolve(summary.labels, summary.index, folders)
+    only = _only_project(found, folders)
     scopes: dict[Scope, int] = {}
     parts: list[list[Statement]] = [[]]
-    for label, statement in labelled:
+    for label, statement, is_pointing in labelled:
         scope = found.scopes[label] if label >= 0 else None
+        if scope is None and is_pointing and (label < 0 or not means_everywhere(summary.labels[label].text)):
+            if only is None:  # nobody knows at which project; it is left to the search
+                continue
+            scope = only
         number = -1 if scope is None else scopes.setdefault(scope, len(scopes))
         if number + 1 == len(parts):
             parts.append([])
@@ -102,7 +108,7 @@ def _unmarked(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
     ready = Prepared(
         root=root,
         stamps=stamps,
-        nothing=None if labelled else nothing or f"`{SUMMARY}` is empty",
+        nothing=None if any(parts) else nothing or f"`{SUMMARY}` is empty",
         tokens=settings.memories.summary_token_limit,
         others_too=settings.memories.scope == "all",
         scopes=[(list(scope.known), list(scope.names), list(scope.paths)) for scope in scopes],
@@ -112,8 +118,8 @@ def _unmarked(settings: Settings, folders: Sequence[KnownFolder]) -> Prepared:
     return without_repetitions(ready)
 
 
-def _labelled(summary: Summary, groups: Sequence[Group], notes: Sequence[Note]) -> list[tuple[int, Statement]]:
-    """Every statement, with its place in the labels of the summary; -1: for every project."""
+def _labelled(summary: Summary, groups: Sequence[Group], notes: Sequence[Note]) -> list[tuple[int, Statement, bool]]:
+    """Every statement, its place in the labels of the summary (-1: for every project), and whether it points at one."""
     numbers = {label: number for number, label in enumerate(summary.labels)}
 
     def place(label: Label) -> int:
@@ -124,13 +130,21 @@ def _labelled(summary: Summary, groups: Sequence[Group], notes: Sequence[Note]) 
             summary.labels.append(label)
         return numbers[label]
 
-    found = [
-        (place(Label(text=group.title.casefold(), paths=group.folders, kind="section")), statement)
-        for group in groups
-        for statement in group.statements
-    ]
-    found += [(place(note.label), note.statement) for note in notes]
-    return found + statements(summary)
+    found = [(place(group.label), statement, False) for group in groups for statement in group.statements]
+    found += [(place(note.label), note.statement, note.points) for note in notes]
+    for number, statement in statements(summary):
+        found.append((number, statement, statement.kind not in (PROFILE, INDEX) and points(statement.text)))
+    return found
+
+
+def _only_project(found: Scopes, folders: Sequence[KnownFolder]) -> Scope | None:
+    """The one project of which anything is remembered: what points at a project points at this one."""
+    projects = list(dict.fromkeys(folder.repository for folder in folders if folder.has_memory))
+    if len(projects) != 1:
+        return None
+    if projects[0] not in found.repositories:
+        found.repositories.append(projects[0])
+    return Scope(known=(found.repositories.index(projects[0]),))
 
 
 def folders_if_any(settings: Settings) -> list[KnownFolder]:

@@ -61,7 +61,8 @@ def propose(settings: Settings, cwd: Path, *, file: str | None = None) -> Propos
     top = Path(session.part or session.folder)
     name = file or next((each for each in FILES if (top / each).exists()), FILES[0])
     style = settings.memories.redaction
-    groups = read_groups(harmless(redact(read_handbook(settings), style=style)))
+    handbook = harmless(redact(read_handbook(settings), style=style))
+    groups = [group for group in read_groups(handbook) if group.folders]
     labels = [Label(text=group.title.casefold(), paths=group.folders) for group in groups]
     found = resolve(labels, (), folders_if_any(settings))
     mine = declared.same(session, found.repositories)
