@@ -32,6 +32,7 @@ SAID = (
     "no, the other way: put the flag first, then the file",
     "just for the demo, skip the tests. ok",
     "ab jetzt immer vitest statt jest nehmen",
+    "shall we?",
 )
 
 
@@ -59,19 +60,24 @@ def test_a_whole_answer_becomes_both_texts(tmp_path: Path):
         findings=(Finding(text="`zod` 4 needs TypeScript 5.5", known_by="tool"), Finding(text="it is faster")),
         failures=(Failure(sign="`tsc` fails with TS2589", cause="deep types", remedy="run `pnpm i zod@4`."),),
         steps=("the old version was removed first",),
-        references=("`pnpm test` -> 12 passed",),
+        commands=("`pnpm test` runs the tests",),
+        references=("src/zod.ts: 3 lines",),
     )
     (task,) = sections(draft.raw_memory, tmp_path)
     assert (task.name, task.outcome) == ("add zod", "success")
     assert task.bullets == {
         "preference": ['asked: "Always use pnpm here, not npm" -> do it'],
-        "knowledge": ["`zod` 4 needs TypeScript 5.5", 'The assistant found: "it is faster"'],
+        "knowledge": [
+            "`zod` 4 needs TypeScript 5.5",
+            'The assistant found: "it is faster"',
+            "`pnpm test` runs the tests",
+        ],
         "failure": ["Run `pnpm i zod@4` when `tsc` fails with TS2589 (deep types)"],
-        "reference": ["[1] `pnpm test` -> 12 passed"],
+        "reference": ["[1] src/zod.ts: 3 lines"],
     }
     assert "task_group: shop\ntask_outcome: success\ncwd: /src/shop\n" in draft.raw_memory
     (keywords,) = re.findall("^keywords: (.*)$", draft.raw_memory, re.MULTILINE)
-    assert set(keywords.split(", ")) == {"zod", "tsc", "pnpm i zod@4", "TS2589", "pnpm test"}
+    assert set(keywords.split(", ")) == {"zod", "tsc", "pnpm i zod@4", "TS2589", "pnpm test", "src/zod.ts"}
     assert "Key steps:\n- the old version was removed first\n" in draft.rollout_summary
     assert "pnpm here" not in draft.rollout_summary  # each thing once
 
@@ -114,6 +120,8 @@ def test_what_is_taken_back_goes_and_the_newer_says_so():
     draft = made(older, newer)
     assert '"ab jetzt immer vitest" (replaces: "Always use pnpm here") -> do it' in draft.raw_memory
     assert draft.raw_memory.count("pnpm") == 1 and "(taken back later)" in draft.rollout_summary
+    asked = made(prefer("no", replaces="shall we?"))
+    assert "shall we" not in asked.raw_memory
     unknown = made(prefer("ab jetzt immer vitest", replaces="use yarn"))
     assert "yarn" not in unknown.raw_memory + unknown.rollout_summary
 

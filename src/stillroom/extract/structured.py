@@ -53,6 +53,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     preferences: tuple[Preference, ...] = ()
     findings: tuple[Finding, ...] = ()
     failures: tuple[Failure, ...] = ()
+    commands: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
 
@@ -98,6 +99,7 @@ SCHEMA = _object(
             ),
             findings=_list(_object(text=_TEXT, known_by={"type": "string", "enum": ["person", "tool", "assistant"]})),
             failures=_list(_object(sign=_TEXT, cause=_TEXT, remedy=_TEXT)),
+            commands=_list(_TEXT),
             steps=_list(_TEXT),
             references=_list(_TEXT),
         )
@@ -110,10 +112,13 @@ _LINE_CHARS = 480
 _ELLIPSIS = late(r"\s*(?:\[?(?:…|\.\.\.)\]?)\s*")
 _CLAUSE = late(r"[.,;:!?。，；！？\n]+")
 _SIGNS = str.maketrans("‘’‚‛“”„‟«»`´–—\u00a0", "''''\"\"\"\"\"\"''-- ")
-_NAME = late(r"`([^`\n]{2,40})`|\b([A-Z][A-Za-z]*(?:Error|Exception)|[A-Z][A-Z0-9_]{3,})\b")
+_NAME = late(
+    r"`([^`\n]{2,40})`|\b([A-Z][A-Za-z]*(?:Error|Exception)|[A-Z][A-Z0-9_]{3,})\b"
+    r"|(?<![\w./-])((?:[\w.-]+/)*[\w-]+\.[a-z][a-z0-9]{0,5})(?![\w/-])"
+)
 _SHORT_WORDS = 3
 _SHORT_LETTERS = 8
-_KEYWORDS = 20
+_KEYWORDS = 24
 
 
 def drafted(parts: Parts, thread: Thread, said: Callable[[], Iterable[str]]) -> Stage1Draft | None:
@@ -133,7 +138,8 @@ def drafted(parts: Parts, thread: Thread, said: Callable[[], Iterable[str]]) -> 
 
 
 def _has_words(task: Task) -> bool:
-    return any((task.preferences, task.findings, task.failures, task.steps, task.references))
+    said = (task.preferences, task.findings, task.failures, task.commands, task.steps, task.references)
+    return any(said)
 
 
 class _Heard:
@@ -183,7 +189,9 @@ class _Written:
         self.momentary: list[str] = []
         for each in task.preferences:
             self._prefer(each, heard, replaced)
+        # A command that works is knowledge: references are only looked up.
         self.findings = [_found(each) for each in task.findings if each.text.strip()]
+        self.findings += [_line(each) for each in task.commands if each.strip()]
         self.failures = [_failed(each) for each in task.failures if each.sign.strip() or each.remedy.strip()]
         self.steps = [_line(each) for each in task.steps if each.strip()]
         self.references = [f"[{number}] {_line(each)}" for number, each in enumerate(task.references, 1)]
@@ -194,7 +202,9 @@ class _Written:
             if default:
                 self.momentary.append(f"{default} (no words of the person for it were found)")
             return
-        taken_back = _line(each.replaces) if heard.has(each.replaces) else ""
+        old = each.replaces
+        # A question was no wish that could be taken back.
+        taken_back = _line(old) if heard.has(old) and not old.rstrip().endswith(("?", "？")) else ""
         line = f'{_line(each.situation) or "the person said"}: "{_line(each.quote)}"'
         line += f' (replaces: "{taken_back}")' if taken_back else ""
         line += f" -> {default}" if default else ""
@@ -270,7 +280,7 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 def _keywords(tasks: Sequence[_Written]) -> list[str]:
     text = "\n".join(line for task in tasks for line in task.told)
-    names = (match[1] or match[2] for match in _NAME.finditer(text))
+    names = (match[1] or match[2] or match[3] for match in _NAME.finditer(text))
     return list(dict.fromkeys(" ".join(name.replace(",", " ").split()) for name in names))[:_KEYWORDS]
 
 
