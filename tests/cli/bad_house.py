@@ -39,6 +39,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "--help": (),
     "init": ("--yes",),
     "run": ("--backfill", "--now", LATER),
+    "eval": ("--mine",),
     "explain": (SPLIT,),
     "search": ("parser",),
     "read": ("MEMORY.md",),
