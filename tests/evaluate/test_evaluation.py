@@ -103,6 +103,36 @@ def test_nothing_is_fetched_unless_somebody_agrees(tmp_path: Path, capsys: pytes
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_tells_the_price_and_sends_nothing(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    words = [
+        "eval",
+        "--set",
+        str(own),
+        "--set",
+        "remem",
+        "--engine",
+        "openai:gpt-5-mini",
+        "--home",
+        str(tmp_path / "home"),
+    ]
+    assert run_command([*words, "--dry-run"]) == 0
+    told = capsys.readouterr()
+    assert "openai:gpt-5-mini on own: about $0." in told.err
+    assert "majiayu000/remem" in told.err
+    assert told.out == ""
+    assert run_command([*words[:3], *words[5:]]) == 2  # nobody agrees
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_ships_is_small_enough_to_ship() -> None:
+    sets = [path for folder in (*SETS.values(), LIFE.parent) for path in folder.glob("*.toml")]
+    assert len(sets) > 50
+    assert sum(path.stat().st_size for path in sets) < 400_000
+
+
 def test_an_unknown_set_is_an_error_with_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["eval", "--set", "nonsense"]) == 2
     assert "heldout" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +30,7 @@ def eval_command(
     limit: Annotated[int | None, Option(at_least=1)] = None,
     mine: bool = False,
     days: Annotated[int, Option(at_least=1)] = 90,
+    dry_run: bool = False,
     yes: Annotated[bool, Option(short="-y")] = False,
     verbose: bool = False,
     json: bool = False,
@@ -64,6 +65,8 @@ def eval_command(
         the cure, what of the memory was cited or followed. `stillroom threads` looks for new sessions first.
     days
         With `--mine`: sessions that were active in so many days.
+    dry_run
+        Only tell what would be fetched, and what models would be sent and cost at list price.
     yes
         Don't ask before a set is fetched, or before a model is called that costs something.
     verbose
@@ -81,11 +84,18 @@ def eval_command(
     for name in dict.fromkeys(set or DEFAULT_SETS):
         found = find_set(name, home=settings.home, limit=limit)
         if isinstance(found, Published):
+            if dry_run:
+                print_lines([(None, _offer(found))])
+                continue
             if not (yes or agrees(_offer(found))):
                 return 1
             found = read_chats(download(found, settings.home), limit=limit)
         sets.append(found)
-    if not _may_be_spent(estimates(sets, engines, settings.providers), agreed=yes):
+    expected = [each for each in estimates(sets, engines, settings.providers) if each.usd != 0]
+    print_lines(_priced(expected))
+    if dry_run:
+        return 0
+    if expected and not (yes or agrees("Send this to the models?")):
         return 1
     with progress_bars(wanted=True) as listen:
         results = list(evaluate(sets, engines, providers=settings.providers, on_progress=listen))
@@ -119,13 +129,8 @@ def _offer(published: Published) -> str:
     )
 
 
-def _may_be_spent(expected: Sequence[Estimate], *, agreed: bool) -> bool:
-    """Tell what models would cost, and ask. What costs nothing (a server on this machine) is not asked for."""
-    if not any(each.weighted_tokens and each.usd != 0 for each in expected):
-        return True
-    lines: list[Line] = []
+def _priced(expected: Sequence[Estimate]) -> Iterator[Line]:
+    """What models would cost. A server on this machine costs nothing, and is not told of."""
     for each in expected:
         price = "price not known" if each.usd is None else f"about ${each.usd:.2f}"
-        lines.append((None, f"{each.engine} on {each.name}: {price}, {each.weighted_tokens:,} weighted tokens"))
-    print_lines(lines)
-    return agreed or agrees("Send this to the models?")
+        yield None, f"{each.engine} on {each.name}: {price}, {each.weighted_tokens:,} weighted tokens"
