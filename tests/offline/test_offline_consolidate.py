@@ -474,6 +474,8 @@ def test_the_profile_says_which_languages_the_user_writes_or_is_left_out(tmp_pat
         ("bütün projelerde sekme kullan", 1, True),
         ("सभी प्रोजेक्ट में टैब", 1, True),
         ("use tabs everywhere in this repo", 4, False),
+        ("Unsere Kantoren werden gesiezt, überall.", 1, False),
+        ("use tabs everywhere", 2, True),
         ("always use tabs, never spaces", 2, False),
         ("always use tabs, never spaces", 3, True),
         ("always use tabs here", 4, False),

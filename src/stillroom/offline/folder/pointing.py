@@ -1,4 +1,4 @@
-"""Whether a sentence points at one project ("here", "in this repo"), or says that it holds in all of them.
+"""Whether a sentence points at one project ("here", "in this repo"), or names all of them.
 
 A sentence that points is never told in another project, however often it was said. In doubt a sentence points: that
 costs one project a line, the opposite tells every project something false.
@@ -40,27 +40,29 @@ _POINTING = (
     r"여기|이 ?(?:저장소|레포|리포|프로젝트|코드베이스|패키지|폴더|앱|서비스|모듈)",
 )
 _ALL_EN = r"(?:projects?|repos?\b|repositor(?:y|ies)|code ?bases?)"
-_EVERYWHERE = (
+_ALL_PROJECTS = (
     rf"\b(?:in|for|across|on|to) (?:all|every|any)(?: (?:of|my|our|the|one|other|single|and)){{0,4}} {_ALL_EN}",
-    rf"\b(?:all|every)(?: of)? my {_ALL_EN}|\beverywhere\b|\bno matter (?:which|what) (?:project|repo)",
-    r"\bin (?:all|jed)\w*(?: mein\w*| unser\w*)? (?:projekt|repo)\w*|\büberall\b",
+    rf"\b(?:all|every)(?: of)? my {_ALL_EN}|\bno matter (?:which|what) (?:project|repo)",
+    r"\bin (?:all|jed)\w*(?: mein\w*| unser\w*)? (?:projekt|repo)\w*",
     r"\b(?:dans|pour) (?:tous|toutes|chaque|n'importe quel)(?: (?:mes|nos|les))? (?:projets?|dépôts?|repos?)",
-    r"\bpartout\b",
     r"\ben (?:tod[oa]s|cada|cualquier)(?: (?:mis|nuestros|los))? (?:proyectos?|repos?|repositorios?)",
-    r"\ben todas partes\b",
     r"\bem (?:tod[oa]s|cada|qualquer)(?: (?:os|meus|nossos))* (?:projetos?|repos?|repositórios?)",
-    r"\bem tod[oa] (?:o )?lugar\b",
-    r"\bin (?:tutti|ogni|qualsiasi)(?: (?:i|miei|nostri))* (?:progett[io]|repo)|\b(?:d?ovunque|dappertutto)\b",
-    r"во всех (?:моих |наших )?(?:проектах|репо\w*)|в (?:каждом|любом) (?:проекте|репо\w*)|\b(?:везде|всюду)\b",
-    r"\bwe wszystkich (?:moich |naszych )?(?:projektach|repo\w*)|\bw każdym (?:projekcie|repo\w*)|\bwszędzie\b",
-    r"\b(?:tüm|bütün|her)(?: benim)? (?:proje|repo)\w*|\bher yerde\b",
-    r"(?:सभी|सब|हर) (?:मेरे )?(?:प्रोजेक्ट|परियोजना|रेपो)|हर जगह",
+    r"\bin (?:tutti|ogni|qualsiasi)(?: (?:i|miei|nostri))* (?:progett[io]|repo)",
+    r"во всех (?:моих |наших )?(?:проектах|репо\w*)|в (?:каждом|любом) (?:проекте|репо\w*)",
+    r"\bwe wszystkich (?:moich |naszych )?(?:projektach|repo\w*)|\bw każdym (?:projekcie|repo\w*)",
+    r"\b(?:tüm|bütün|her)(?: benim)? (?:proje|repo)\w*",
+    r"(?:सभी|सब|हर) (?:मेरे )?(?:प्रोजेक्ट|परियोजना|रेपो)",
     r"(?:所有|全部|每个|每個|任何)(?:我的|的)?(?:项目|專案|仓库|倉庫|工程|代码库)|无论哪个项目",
     r"(?:すべて|全て|全部|あらゆる)の(?:プロジェクト|リポジトリ)|全(?:プロジェクト|リポジトリ)|どの(?:プロジェクト|リポジトリ)",
     r"모든 (?:내 )?(?:프로젝트|저장소|레포)|어느 프로젝트",
 )
+_EVERYWHERE = (
+    r"\beverywhere\b|\büberall\b|\bpartout\b|\ben todas partes\b|\bem tod[oa] (?:o )?lugar\b"
+    r"|\b(?:d?ovunque|dappertutto)\b|\b(?:везде|всюду)\b|\bwszędzie\b|\bher yerde\b|हर जगह|到处|どこでも|어디서나"
+)
 _POINTS = late("|".join(_POINTING), re.IGNORECASE)
-_ALL = late("|".join(_EVERYWHERE), re.IGNORECASE)
+_ANYWHERE = late(_EVERYWHERE, re.IGNORECASE)
+_ALL = late("|".join(_ALL_PROJECTS), re.IGNORECASE)
 
 
 def points(text: str) -> bool:
@@ -69,8 +71,13 @@ def points(text: str) -> bool:
 
 
 def means_all(text: str) -> bool:
-    """Whether the words themselves say that it holds in every project, and none of them points at one."""
-    return _ALL.search(text) is not None and not points(text)
+    """Whether the words themselves name all projects."""
+    return _ALL.search(text) is not None
 
 
-__all__ = ["means_all", "points"]
+def says_everywhere(text: str) -> bool:
+    """Whether the words say "everywhere", which may also be everywhere in one project."""
+    return _ANYWHERE.search(text) is not None
+
+
+__all__ = ["means_all", "points", "says_everywhere"]

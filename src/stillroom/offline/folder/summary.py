@@ -11,7 +11,7 @@ from stillroom.offline.folder.handbook import Wanted
 from stillroom.offline.folder.languages import languages
 from stillroom.offline.folder.merge import Block, Line, said
 from stillroom.offline.folder.notes import Note
-from stillroom.offline.folder.pointing import means_all, points
+from stillroom.offline.folder.pointing import means_all, points, says_everywhere
 from stillroom.offline.text import conflict
 from stillroom.offline.text.words import shorten
 from stillroom.pattern import late
@@ -22,6 +22,8 @@ EVERYWHERE = "every project"
 _RECENT_DAYS = 3
 #: Two projects may share a habit; a preference that came up in three, and points at none, is the person's.
 _EVERYWHERE_FROM = 3
+#: "Sie, everywhere": in all texts of one project, unless another project has it too.
+_SAID_EVERYWHERE_FROM = 2
 _LEARNINGS = 2
 _LEARNING_CHARS = 160
 _NAME_CHARS = 120
@@ -70,7 +72,8 @@ def _preferences(blocks: Sequence[Block]) -> list[str]:
     """Preferences of several repositories first, once; then of each in turn, as there may not be room for all.
 
     Each ends with the repositories where it holds: a session elsewhere is not given it. It holds everywhere if its
-    words say so or three repositories have it, unless its words point at a project or another preference contradicts.
+    words name all projects or three repositories have it (two, if it says "everywhere"), unless its words point at a
+    project or another preference contradicts.
     """
     shown: list[_Shown] = []
     for block in blocks:
@@ -96,7 +99,10 @@ def _preferences(blocks: Sequence[Block]) -> list[str]:
 def _holds_everywhere(one: _Shown, shown: Sequence[_Shown]) -> bool:
     if any(points(text) for text in one.texts):
         return False
-    if len(one.titles) < _EVERYWHERE_FROM and not any(means_all(text) for text in one.texts):
+    asked = _EVERYWHERE_FROM
+    if any(says_everywhere(text) for text in one.texts):
+        asked = _SAID_EVERYWHERE_FROM
+    if len(one.titles) < asked and not any(means_all(text) for text in one.texts):
         return False
     return not any(
         conflict.supersedes(other.line.claim, one.line.claim) or conflict.supersedes(one.line.claim, other.line.claim)
