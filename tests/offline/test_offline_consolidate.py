@@ -289,6 +289,18 @@ def test_a_folder_without_a_record_keeps_what_is_not_of_our_shape(tmp_path: Path
     assert "# House rules\n\nNo deploys on Fridays.\n" in handbook
 
 
+def test_at_the_cap_the_newest_and_the_most_used_stay(tmp_path: Path) -> None:
+    """`shared/cases/budget/newest_dropped.py`: inputs come oldest first, and the oldest were kept."""
+    many = [output(n, wishes=[f"always call helper_{n} before module {n}"]) for n in range(2, 99)]
+    oldest = output(1, wishes=["always use yarn in this repository"])
+    used = output(0, wishes=["always answer in German"], used=3)
+    newest = output(99, wishes=["always use pnpm in this repository, never yarn"])
+    handbook, summary = run(tmp_path, [used, oldest, *many, newest], StageTwo(max_handbook_bytes=20_000))
+    assert "always use pnpm" in handbook and "always use yarn" not in handbook
+    assert "answer in German" in handbook and "helper_98 " in handbook and "helper_2 " not in handbook
+    assert "always use pnpm" in summary
+
+
 def test_sizes_are_never_exceeded(tmp_path: Path) -> None:
     limits = StageTwo(max_summary_tokens=600, max_handbook_bytes=20_000)
     outputs = [

@@ -43,7 +43,7 @@ def consolidate(folder: Path, inputs: Sequence[Stage1Output], *, now: int, limit
         return byhand.key(line) not in out
 
     # 2. What the inputs and notes say.
-    sessions = read_sessions(folder, inputs)
+    sessions = sorted(read_sessions(folder, inputs), key=_rank)
     notes = read_notes(folder)
 
     # 3. As much of it as fits, the most useful first.
@@ -68,12 +68,19 @@ def consolidate(folder: Path, inputs: Sequence[Stage1Output], *, now: int, limit
     _write(folder / SUMMARY, new_summary)
 
 
+def _rank(session: Session) -> tuple[int, int, str]:
+    """What is used most comes first, then the newest: the rest is left out where there is no room. Inputs come in the
+    order of their ids, in which the oldest is the first."""
+    output = session.output
+    return -output.usage_count, -max(output.source_updated_at, output.last_usage or 0), output.thread_id
+
+
 def _blocks(sessions: Sequence[Session]) -> list[Block]:
     return [merge(found) for found in group(sessions)]
 
 
 def _most(count: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to `count` that fits, by halving; inputs come in order of rank."""
+    """The largest number up to `count` that fits, by halving."""
     if fits(count):
         return count
     low, high = 0, count
