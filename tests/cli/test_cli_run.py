@@ -155,10 +155,10 @@ def test_an_empty_home_is_fine(environment: dict[str, str], tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_people_are_told_why_the_rest_was_left(environment: dict[str, str]) -> None:
-    first = stillroom("run", "--now", NOW, env=environment)
+    first = stillroom("run", "--max", "2", "--now", NOW, env=environment)
     assert "left          4 for the next pass" in first.stderr
-    early = stillroom("run", "--now", "2026-11-29T13:00:00Z", "--home", environment["HOME"] + "/h", env=environment)
-    assert "left          6 active in the last 6 h" in early.stderr
+    early = stillroom("run", "--now", "2026-11-29T12:17:30Z", "--home", environment["HOME"] + "/h", env=environment)
+    assert "left          6 active in the last 5 min (`--session ID` takes one)" in early.stderr
     late = stillroom("run", "--now", "2027-01-29T13:00:00Z", env=environment)
     assert "left          4 older than 10 days (--backfill takes them)" in late.stderr
 

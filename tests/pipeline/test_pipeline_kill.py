@@ -9,13 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from stillroom.clock import FixedClock
-from stillroom.config import Memories, Settings, Source
+from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated, NoChanges
+from stillroom.extract.run import run_phase1
 from stillroom.pipeline import Options, run_pipeline
+from stillroom.store import Store
 from stillroom.workspace.git import Repository
 from stillroom.workspace.trailers import EDITS
 
@@ -49,8 +50,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asyncio.run(run_pipeline(settings, options=Options(backfill=True, max_threads=3), clock=clock))
     handbook = home / "memories" / "MEMORY.md"
     handbook.write_text(handbook.read_text(encoding="utf-8") + NOTE, encoding="utf-8")
-    more = msgspec.structs.replace(settings, memories=Memories(max_rollouts_per_startup=8))
-    asyncio.run(run_pipeline(more, clock=clock))  # the pause after the first consolidation holds phase 2 back
+    with Store.open(settings.database, clock=clock) as store:  # extracted, and not consolidated yet
+        asyncio.run(run_phase1(settings, store, clock, worker_id="more", backfill=True))
     return home
 
 

@@ -118,7 +118,10 @@ async def test_a_pass_without_work_says_so(settings: Settings, metrics: Metrics)
     await run_pipeline(settings, clock=FixedClock(DAY_AFTER))
     assert metrics.sent() == {
         "stillroom.memory.phase1{skipped_no_candidates}": 1,
-        "stillroom.memory.phase2{skipped_cooldown}": 1,
+        "stillroom.memory.phase2{claimed}": 1,
+        "stillroom.memory.phase2.input": 3,
+        "stillroom.memory.phase2{succeeded_no_workspace_changes}": 1,
+        "stillroom.memory.phase2.e2e_ms": 1,
     }
 
 

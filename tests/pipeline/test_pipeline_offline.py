@@ -84,18 +84,13 @@ async def test_a_secret_in_the_name_of_a_folder_stays_where_files_are_opened_by_
 
 
 @pytest.mark.anyio
-async def test_a_person_who_asks_for_all_need_not_wait_for_the_pause_that_a_hook_began(
-    settings: Settings, clock: FixedClock
-) -> None:
-    settings = msgspec.structs.replace(settings, memories=Memories(max_rollouts_per_startup=3))
-    hook = await run_pipeline(settings, clock=clock)
+async def test_without_a_model_no_pause_follows_a_consolidation(settings: Settings, clock: FixedClock) -> None:
+    hook = await run_pipeline(settings, options=Options(max_threads=3), clock=clock)
     assert isinstance(hook.consolidate, Consolidated)
     clock.advance(seconds=60)
     again = await run_pipeline(settings, clock=clock)
-    assert again.consolidate == Skipped(status="skipped_cooldown", until=clock.now() - 60 + 6 * HOUR)
-    asked = await backfill(settings, clock)
-    assert isinstance(asked.consolidate, Consolidated)
-    assert asked.consolidate.inputs > hook.consolidate.inputs
+    assert isinstance(again.consolidate, Consolidated)
+    assert again.consolidate.inputs > hook.consolidate.inputs
 
 
 @pytest.mark.anyio
@@ -118,8 +113,7 @@ async def test_a_second_pass_changes_nothing(settings: Settings, clock: FixedClo
     await backfill(settings, clock)
     before = files(settings.root)
     again = await run_pipeline(settings, clock=clock)
-    assert isinstance(again.consolidate, Skipped)
-    assert again.consolidate.status == "skipped_cooldown"
+    assert isinstance(again.consolidate, NoChanges)
     assert isinstance((await backfill(settings, clock)).consolidate, NoChanges)
     clock.advance(seconds=7 * HOUR)
     later = await backfill(settings, clock)
@@ -164,10 +158,10 @@ async def test_a_project_that_was_off_before_its_sessions_were_known_is_not_lear
 
 
 @pytest.mark.anyio
-async def test_without_backfill_two_threads_are_taken(settings: Settings, clock: FixedClock) -> None:
+async def test_without_a_model_everything_finished_is_taken(settings: Settings, clock: FixedClock) -> None:
     report = await run_pipeline(settings, clock=clock)
     assert report.extract is not None
-    assert report.extract.claimed == 2
+    assert report.extract.claimed == 6
 
 
 @pytest.mark.anyio
@@ -225,11 +219,13 @@ async def test_a_sub_agent_or_a_worker_is_known_by_its_own_record(
 async def test_what_nobody_used_is_pruned_even_where_a_quota_is_short(settings: Settings, clock: FixedClock) -> None:
     first = await backfill(settings, clock)
     assert first.extract is not None and first.extract.with_output == 3
+    with Store.open(settings.database, clock=clock) as store:  # preferences don't expire
+        store.forgetting.rewrite_texts(lambda text: text.replace("Preference signals:", "Reusable knowledge:"))
     clock.advance(seconds=40 * 24 * HOUR)
     second = await backfill(settings, clock)  # the memory rests on it up to here
-    assert second.pruned == 0
+    assert second.expired == ()
     third = await run_pipeline(settings, clock=clock, guard=lambda: GuardDecision(allowed=False, reason="short"))
-    assert (third.pruned, third.extract) == (3, None)
+    assert (len(third.expired), third.extract) == (3, None)
     with Store.open(settings.database, clock=clock) as store:
         assert store.outputs.latest() == []
 
