@@ -72,7 +72,9 @@ def memory_tools(settings: Settings, clock: Clock) -> dict[str, MemoryTool]:
         return msgspec.structs.replace(result, matches=tuple(matches))
 
     def note(request: NoteRequest) -> Noted:
-        call_note(root, request.note, name=request.filename, clock=clock, redaction=style)
+        # An agent writes it, and may have been told to by a page: it is for this project alone.
+        check_order(request.note)
+        call_note(root, request.note, name=request.filename, clock=clock, redaction=style, cwd=Path(here()))
         return Noted()
 
     def cite(request: CitationRequest) -> CitationReceipt:
@@ -107,6 +109,19 @@ def here() -> str:
         return str(Path.cwd())
     except FileNotFoundError:
         return "/"
+
+
+def check_order(note: str) -> None:
+    """Raises `InvalidRequest` for a note that tells agents to fetch, run or send something from or to a host."""
+    from stillroom.rollouts.directives import is_directive  # the lists take long to compile
+    from stillroom.rollouts.terms import is_address, terms_of
+
+    for line in note.splitlines():
+        if is_directive(line) and any(map(is_address, terms_of(line).names)):
+            raise InvalidRequest(
+                "a note that has agents fetch, run or send something is for a person to write",
+                hint="ask the user to run `stillroom note`",
+            )
 
 
 def describe(tool: MemoryTool) -> Tool:

@@ -10,7 +10,7 @@ import msgspec
 from stillroom.config import StageTwo
 from stillroom.lanes import Quarantined, Restated
 from stillroom.rollouts.directives import is_directive
-from stillroom.rollouts.terms import terms_of
+from stillroom.rollouts.terms import Terms, is_address, stems, terms_of
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import gather
 from stillroom.workspace.layout import may_publish
@@ -38,8 +38,9 @@ def check_evidence(
     limits: StageTwo,
     memory: Memory | None = None,
 ) -> list[Finding]:
-    """Lines that are new in what a model wrote: those that say again what is withheld (fatal), those that nothing
-    supports, and orders that nobody trusted gave. `shown_files` is what it was made from."""
+    """Lines that are new in what a model wrote: those that say again what is withheld, orders that nobody trusted
+    gave, in whatever form of line (both fatal), and points that nothing supports. `shown_files` is what it was made
+    from."""
     found: list[Finding] = []
     restated = Restated(withheld)
     new = list(_new_lines(folder, shown_files, seen, limits, memory))
@@ -51,18 +52,28 @@ def check_evidence(
     if not new:
         return found
     # What is withheld is not in it: whatever it says, somebody trusted says.
-    known = {word for data in shown_files.values() for word in terms_of(data.decode("utf-8", "replace")).all}
+    texts = [data.decode("utf-8", "replace") for data in shown_files.values()]
+    known = frozenset(word for text in texts for word in terms_of(text).all)
+    known_stems = frozenset(stem for text in texts for stem in stems(text))
     for line in new:
-        if not line.text.lstrip().startswith(("- ", "* ")) or any(pointer in line.text for pointer in _POINTERS):
+        if any(pointer in line.text for pointer in _POINTERS):
             continue
         terms = terms_of(line.text)
-        if terms.names and not terms.names & known:
+        if is_directive(line.text) and not _is_supported(terms, stems(line.text), known, known_stems):
+            said = " ".join(line.text.split())[:_SHOWN_CHARS]
+            message = f"an instruction that neither a person nor the assistant gave: take it out: {said}"
+            found.append(Finding("instruction", shown(line.path), line.number, message))
+        elif line.text.lstrip().startswith(("- ", "* ")) and terms.names and not terms.names & known:
             found.append(Finding("evidence", shown(line.path), line.number, "no session says this", fatal=False))
-        keys = terms.names if len(terms.names) >= 2 else terms.words
-        if is_directive(line.text) and keys and len(keys & known) < _SUPPORTED_SHARE * len(keys):
-            message = "an instruction that neither a person nor the assistant gave"
-            found.append(Finding("instruction", shown(line.path), line.number, message, fatal=False))
     return found
+
+
+def _is_supported(terms: Terms, own: frozenset[str], known: frozenset[str], known_stems: frozenset[str]) -> bool:
+    """Whether the inputs have where an order leads, or else its names, and enough of its words."""
+    names = frozenset(filter(is_address, terms.names)) or terms.names
+    if not names <= known and (len(names) > 1 or any(map(is_address, names))):
+        return False
+    return len(own & known_stems) >= _SUPPORTED_SHARE * len(own)
 
 
 _SOURCES = {

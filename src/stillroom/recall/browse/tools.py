@@ -111,8 +111,13 @@ def call_search(root: Path, request: SearchRequest) -> SearchResult:
     )
 
 
-def call_note(root: Path, text: str, *, name: str | None, clock: Clock, redaction: RedactionStyle) -> Note:
+def call_note(
+    root: Path, text: str, *, name: str | None, clock: Clock, redaction: RedactionStyle, cwd: Path | None = None
+) -> Note:
     """`add_note`, counted."""
     from stillroom.recall.browse.notes import add_note  # the rules of redaction take a tenth of a second to load
 
-    return counted("add_ad_hoc_note", NOTES, lambda: add_note(root, text, name=name, clock=clock, redaction=redaction))
+    def add() -> Note:
+        return add_note(root, text, name=name, cwd=cwd, clock=clock, redaction=redaction)
+
+    return counted("add_ad_hoc_note", NOTES, add)
