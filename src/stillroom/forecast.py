@@ -192,8 +192,9 @@ def _consolidation(
         return None
     name = memories.consolidation_model
     new = min(extracted, limit)
+    count = min(len(inputs) + new, limit)  # the newest take the place of others
     if name == OFFLINE:
-        return _phase(name, len(inputs) + new, Usage(), spent, settings, environ)
+        return _phase(name, count, Usage(), spent, settings, environ)
     told = sum(len(output.raw_memory) + len(output.rollout_summary) for output in inputs) // _BYTES_PER_TOKEN
     read = min(told + new * _REPLY_TOKENS, settings.stage_two.max_conversation_bytes // _BYTES_PER_TOKEN)
     cached = _AGENT_REQUESTS * (_AGENT_BASE_TOKENS + read // 2)
@@ -202,7 +203,7 @@ def _consolidation(
         cached_input_tokens=min(cached, settings.stage_two.max_total_tokens),
         output_tokens=_AGENT_BASE_TOKENS + read // 2,
     )
-    return _phase(name, len(inputs) + new, usage, spent, settings, environ)
+    return _phase(name, count, usage, spent, settings, environ)
 
 
 def _waits(settings: Settings, store: Store, question: Question) -> bool:

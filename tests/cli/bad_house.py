@@ -45,6 +45,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "read": ("MEMORY.md",),
     "note": ("Deploys go out on Tuesdays.",),
     "undo": ("--yes",),
+    "rm": ("we use biome here", "--yes"),
     "forget": (SPLIT, "--yes"),
     "redact": ("--retro",),
     "memories": ("--off",),
@@ -54,7 +55,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "why": ("MEMORY.md:3",),
 }
 #: What may change the memory folder or the database when it says that it did.
-CHANGING = frozenset({"run", "note", "undo", "redo", "forget", "memories", "ingest", "review", "redact"})
+CHANGING = frozenset({"run", "note", "undo", "redo", "rm", "edit", "forget", "memories", "ingest", "review", "redact"})
 DOCUMENTED = {0, 1, 2}
 EVERY = ("--help", *COMMANDS)
 assert all(name in WORDS for name, each in COMMANDS.items() if isinstance(each, Group)), "which command of the group?"

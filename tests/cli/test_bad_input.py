@@ -29,7 +29,7 @@ from bad_house import (
 #: They answer without the state database, or say what they could not ask it.
 WITHOUT_DATABASE = frozenset(
     {
-        *("--help", "init", "uninit", "recall", "list", "read", "note", "log", "diff"),
+        *("--help", "init", "uninit", "recall", "list", "read", "note", "edit", "log", "diff"),
         *("pause", "resume", "memories", "mcp", "share", "why"),
     }
 )

@@ -83,6 +83,20 @@ def test_a_backfill_keeps_all_that_it_extracts_and_the_forecast_says_how_much(tm
     assert all(f"tool number {number} for" in house.handbook for number in range(1, 7))
 
 
+def test_the_forecast_promises_no_more_than_a_consolidation_takes(tmp_path: Path) -> None:
+    house = LifeHouse(tmp_path, max_raw_memories_for_consolidation=3)
+    for number in range(1, 3):
+        house.said(number, f"From now on always use tool number {number}.", at=NOW - 90 * DAY)
+    house.run(backfill=True)
+    for number in range(3, 6):
+        house.said(number, f"From now on always use tool number {number}.")
+    forecast = house.run(backfill=True, dry_run=True).forecast
+    done = house.run(backfill=True).consolidate
+    assert forecast is not None and forecast.consolidate is not None and isinstance(done, Consolidated)
+    assert forecast.consolidate.inputs == done.inputs == 3
+    assert {each.reason for each in done.leaving} == {"rank"} and len(done.leaving) == 2
+
+
 def test_what_leaves_is_named_before_while_and_after_it_does(tmp_path: Path) -> None:
     house = LifeHouse(tmp_path)
     house.said(1, WISH)

@@ -22,7 +22,8 @@ _SHOWN = 12
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    preview: RemovalPreview
+    #: None: there is no memory yet.
+    preview: RemovalPreview | None
     done: Removed | None
 
 
@@ -67,6 +68,12 @@ def rm_command(
     if not asked:
         raise CommandLineError("which statement?", hint="`stillroom rm MEMORY.md:34`, or words of it")
     settings = load_settings(home=home, root=root).impatient
+    if not any(path.exists() for path in (settings.database, settings.root)):
+        if json:
+            print_json(_Answer(None, None))
+        else:
+            print_lines([("yellow", "there is no memory yet")])
+        return 0
     clock = SystemClock()
     with store_alone(settings, clock) as store:
         plan = plan_removal(settings, store, asked, now=clock.now())
