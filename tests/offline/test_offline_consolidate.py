@@ -430,7 +430,11 @@ def test_a_command_that_another_one_took_over_from_works_no_more(tmp_path: Path)
     passes = "\nReferences:\n- [1] `tox -e quick` -> passed, 2 times\n- [2] `make lint` -> passed\n"
     before = raw('Run `tox -e quick` when `pytest` fails with "No tapes"') + passes
     taken_over = 'Run `just test` when `tox -e quick` fails with "gone"'
-    for line in (taken_over, "`tox -e quick` failed (exit 1) | what worked: `just test`"):
+    for line in (
+        taken_over,
+        f"{taken_over} (then `just test` passed)",
+        "`tox -e quick` failed (exit 1) | what worked: `just test`",
+    ):
         handbook, _ = made(tmp_path, [before, raw(line) + "\nReferences:\n- [1] `just test` -> passed\n"])
         assert {line.split("`")[1] for line in bullets(handbook, "works here")} == {"just test", "make lint"}
         assert bullets(handbook, "No tapes") == []

@@ -20,9 +20,11 @@ _MAX_COMMANDS = 12
 _WHEN = late(r" when (`.+?` fails with \".+?\")(?= \(|$)")
 _FAILED = late(r"^(`[^`]+` failed(?: \([^()]*\))?: [^|]+?)(?= \||$)")
 #: A command that failed, and another one did the work; and a failure that a command cured.
-_TAKEN_OVER = late(r"^`([^`]+)` failed\b.*\| what worked: `[^`]+`|^Run `[^`]+` when `([^`]+)` fails\b")
+_TAKEN_OVER = late(
+    r"^`([^`]+)` failed\b.*\| what worked: `[^`]+`"
+    r"|^Run `([^`]+)` when `([^`]+)` fails\b(?!.*(?:it passed|\(then (?!`\2` passed)))"
+)
 _CURED_BY = late(r"\| what worked: `([^`]+)`|^Run `([^`]+)` when ")
-_PASSED_AFTER_ALL = late(r"then (?:it )?passed|\(then `")
 _CODE = late(r"`([^`]+)`")
 _NEARLY_EQUAL = 0.95
 _MAX_CHARS = 480
@@ -204,8 +206,9 @@ def _without_retired(lines: Sequence[Line]) -> list[Line]:
         if line.kind == "reference" and _COMMAND.match(line.text) and (name := _named_in(_CODE, line.text)):
             passed[name] = max(passed.get(name, ""), line.day)
     for line in lines:
-        name = _named_in(_TAKEN_OVER, line.text) if line.kind == "failure" else ""
-        if name and passed.get(name, "") < line.day and not _PASSED_AFTER_ALL.search(line.text):
+        match = _TAKEN_OVER.match(line.text) if line.kind == "failure" else None
+        name = (match[1] or match[3]) if match else ""
+        if name and passed.get(name, "") < line.day:
             retired[name] = max(retired.get(name, ""), line.day)
     if not retired:
         return list(lines)
