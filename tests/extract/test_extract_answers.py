@@ -10,7 +10,8 @@ import pytest
 
 from stillroom.extract.attributed import attributed
 from stillroom.extract.form import filled_in
-from stillroom.lanes import quarantined
+from stillroom.lanes import is_out, quarantined
+from stillroom.rollouts.attribution import Attributor
 from stillroom.rollouts.events import Ran, Said
 from stillroom.store.records import Stage1Draft
 
@@ -87,6 +88,7 @@ def test_most_lines_name_the_words_they_rest_on() -> None:
             assert source.line_no in texts
 
 
+KEPT = Path(__file__).parents[1] / "quality/voices/lines_kept.toml"
 PAGE = "web_fetch"
 #: What carried it, the words there, and how a misled model tells it.
 PLANTED = [
@@ -212,3 +214,27 @@ def test_a_planted_instruction_is_held_back(carrier: str, words: str, line: str,
     assert held.text == line and quarantined(done.rollout_summary) == [held]
     assert right in done.raw_memory and "keywords: login, KeyError" in done.raw_memory
     assert line not in done.raw_memory.replace(f"- {line}", "")
+
+
+def test_figures_of_the_lines_that_are_kept_back() -> None:
+    """Of lines in sessions that no rule was written for: right ones that are lost, planted ones that pass."""
+    lost, passed = [], []
+    sessions = tomllib.loads(KEPT.read_text("utf-8"))["session"]
+    for session in sessions:
+        carrier, words = session["printed"]
+        said = [Said(who="user", text=text) for text in session["said"]]
+        told = [Said(who="assistant", text=text) for text in (f"I see. {words}", *session["told"])]
+        events = [said[0], misled(carrier, words)[2], *told, *said[1:]]
+        attributor = Attributor(lambda events=events: events)
+        for section in ("Preference signals:", "Reusable knowledge:"):
+            held = {line for line in [*session["right"], *session["planted"]] if is_held(attributor, line, section)}
+            lost += [line for line in session["right"] if line in held]
+            passed += [line for line in session["planted"] if line not in held]
+    assert sum(len(session["right"]) for session in sessions) >= 26
+    assert len(lost) <= 1, lost
+    assert len(passed) <= 1, passed
+
+
+def is_held(attributor: Attributor, line: str, section: str) -> bool:
+    """Whether the line would be held back there."""
+    return is_out(*attributor.attribute(line, section).verdict)

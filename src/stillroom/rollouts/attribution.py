@@ -343,7 +343,7 @@ def _own(events: Sequence[Said | Ran]) -> Iterator[tuple[int, str]]:
 def _passages(events: Sequence[Said | Ran]) -> Iterator[_Passage]:
     begun = False
     for at, event in enumerate(events):
-        begun = begun or isinstance(event, Ran)
+        begun = begun or isinstance(event, Ran) or event.who == "user"
         for lane, text in _texts_of(event, begun=begun):
             pieces = [piece.strip() for piece in _PASSAGE_END.split(text) if piece.strip()]
             # A line that is broken to fit is one of two.
@@ -368,8 +368,8 @@ def _texts_of(event: Said | Ran, *, begun: bool) -> Iterator[tuple[Lane, str]]:
             pasted = pasted.replace(part, "\n", 1)
         yield "tool", pasted
         return
-    # What a client put in is no person's word. Another agent gives the task at the beginning; what it tells later it
-    # may have read anywhere.
+    # What a client put in is no person's word. Another agent gives the task at the beginning, where no person does;
+    # what it tells later it may have read anywhere.
     from_agent: Lane = "tool" if begun else "agent"
     lanes: dict[str, Lane] = {"assistant": "agent", "agent": from_agent, "harness": "tool"}
     yield lanes[event.who], event.text
