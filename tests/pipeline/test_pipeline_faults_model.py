@@ -135,8 +135,8 @@ def test_each_bad_answer_in_phase_1_fails_its_own_thread_with_the_reason(house: 
             assert job is not None
             assert (job.status, job.last_error) == ("error", reason)
             assert len(store.ledger.calls(thread_id=thread_id)) == 1, name
-    assert report.extract.fallbacks > 0
-    assert consolidated(report).inputs == 1  # the others are too old to be told
+    fallbacks = report.extract.fallbacks
+    assert consolidated(report).inputs == 1 + fallbacks > 1
     assert MINE in house.handbook.read_text(encoding="utf-8")
 
 
