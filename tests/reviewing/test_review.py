@@ -238,6 +238,15 @@ def test_only_what_has_warnings_waits(tmp_path: Path, added: str, rule: str | No
     assert {each.rule for each in after.findings} == {each.rule for each in before.findings} - {"secret"}  # it is out
 
 
+def test_the_record_of_generated_lines_is_not_shown(tmp_path: Path) -> None:
+    house = House(tmp_path, review="always")
+    house.run()
+    found = held_review(house.settings)
+    assert found is not None
+    assert "+# Task Group: " in found.diff
+    assert "Lines by Stillroom" not in found.diff and "handbook: " not in found.diff
+
+
 def test_a_decision_while_a_person_edits_is_not_taken_back(house: House) -> None:
     house.run()
     with pytest.raises(WorkspaceError, match="meanwhile"):
