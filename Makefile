@@ -20,7 +20,7 @@ TELL   := $(shell [ -t 2 ] && echo yes)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow broken adapters interop model clients check format bench docs dist clean
+.PHONY: help demo test slow broken adapters interop model clients train check format bench docs dist clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -95,6 +95,14 @@ endif
 
 clients: $(READY)  ## run real clients of six agents from npm, and read what they store; CLIENT=… VERSION=…: one of them
 	@STILLROOM_CLIENT='$(CLIENT)' STILLROOM_CLIENT_VERSION='$(VERSION)' $(BIN)/python -m pytest -m interop -rs $(CLIENTS)
+
+train: $(READY)  ## train the offline engine's weights on the labelled sessions: a minute
+ifdef UV
+	@uv pip install --quiet --python $(BIN)/python --group train
+else
+	@$(BIN)/python -m pip install --quiet --group train
+endif
+	@$(BIN)/python -m training.train --report
 
 check: $(READY)  ## format, lint, types, who may import whom, docs in step
 	@$(BIN)/ruff format --check .

@@ -94,7 +94,7 @@ def test_one_talk_in_three_formats_is_distilled_once_and_the_others_say_where(ho
     assert home.run().outcomes == ()
 
 
-ASKED = ('the user asked: "Always run', 'the user asked: "Always write')
+ASKED = ('the user said: "Always run', 'the user said: "Always write')
 
 
 def test_a_talk_that_goes_on_in_another_file_is_distilled_for_what_is_new(home: Home) -> None:

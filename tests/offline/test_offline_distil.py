@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.offline import distil
-from stillroom.offline.sizes import MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
+from stillroom.offline.draft import MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
 from stillroom.rollouts.events import Edit, Ran, Said
 from stillroom.thread import Thread
 
@@ -100,11 +100,10 @@ def test_a_failure_is_told_with_its_cause_and_its_fix() -> None:
         ],
     )
     assert draft is not None
-    [line] = [line for line in draft.raw_memory.splitlines() if "`make test`" in line and "failed" in line]
+    [line] = [line for line in draft.raw_memory.splitlines() if line.startswith("- Fix in `src/settings.py`")]
     assert "KeyError: 'port'" in line
     assert "drops keys" in line
-    assert "`src/settings.py`" in line
-    assert "then passed" in line
+    assert "then it passed" in line
 
 
 def test_an_evaluation_teaches_what_failed_and_no_wish() -> None:
@@ -120,8 +119,11 @@ def test_an_evaluation_teaches_what_failed_and_no_wish() -> None:
         ],
     )
     assert draft is not None
-    assert "task: Make the tests pass." in draft.raw_memory
-    assert "`make test` failed (exit 2): AssertionError: 5 != -1" in draft.raw_memory
+    assert "task: Make the tests pass\n" in draft.raw_memory
+    assert (
+        '- Fix in `calc.py` (`+return a + b`) when `make test` fails with "AssertionError: 5 != -1"' in draft.raw_memory
+    )
+    assert "tabs" not in draft.raw_memory
     assert "Preference" not in draft.raw_memory
     assert distil(THREAD, [edited("calc.py")]) is None
 

@@ -6,44 +6,44 @@ from pathlib import Path
 
 import pytest
 from tests.quality import consolidated
-from tests.quality.score import Scored, figures, report, scenario_paths, score
+from tests.quality.score import Scored, figures, report, score
+
+from stillroom.evaluate.shipped import SETS as SHIPPED
 
 pytestmark = pytest.mark.slow
 
-SETS = sorted((Path(__file__).parent / "sets").glob("*.toml"))
-#: What the engine reaches on `dev`, less a point: a change that costs more has to say why.
-MIN_RECALL = 0.96
-MIN_PRECISION = 0.97
-MAX_KEPT_SHARE = 0.02
-#: Sessions that must be empty and are not.
-MAX_NOT_EMPTY = 0
+HERE = Path(__file__).parent
+SETS = sorted((HERE / "sets").glob("*.toml"))
+#: Sets that nothing was trained on and nobody looks into: floors a few points under what was measured.
+KEPT = [HERE / "kept", *SHIPPED.values()]
+MIN_TOLD, MIN_FOUND, MIN_PRECISION, MAX_TRAPS_TOLD = 0.77, 0.94, 0.88, 0.09
 
 
 @pytest.fixture(scope="module")
-def dev() -> list[Scored]:
-    return score(scenario_paths("dev"))
+def kept() -> list[Scored]:
+    return score([path for folder in KEPT for path in sorted(folder.glob("*.toml"))])
 
 
-def test_recall_stays_above_its_floor(dev: list[Scored]) -> None:
-    assert figures(dev).recall >= MIN_RECALL, report(dev, verbose=True)
+def test_what_a_session_taught_is_told_or_found_as_evidence(kept: list[Scored]) -> None:
+    total = figures(kept)
+    assert total.sessions == 90
+    assert total.told_recall >= MIN_TOLD, report(kept)
+    assert total.recall >= MIN_FOUND, report(kept)
 
 
-def test_precision_stays_above_its_floor(dev: list[Scored]) -> None:
-    assert figures(dev).precision >= MIN_PRECISION, report(dev, verbose=True)
+def test_told_lines_are_right_and_traps_are_rare(kept: list[Scored]) -> None:
+    total = figures(kept)
+    assert total.precision >= MIN_PRECISION, report(kept)
+    assert total.kept_told_share <= MAX_TRAPS_TOLD, report(kept)
 
 
-def test_forbidden_things_stay_out(dev: list[Scored]) -> None:
-    assert figures(dev).kept_share <= MAX_KEPT_SHARE, report(dev, verbose=True)
+def test_no_secret_is_ever_kept(kept: list[Scored]) -> None:
+    found = [(s.scenario.name, label.text) for s in kept for label in s.verdict.kept if label.kind == "secret"]
+    assert found == []
 
 
-def test_no_secret_is_ever_kept(dev: list[Scored]) -> None:
-    kept = [(s.scenario.name, label.text) for s in dev for label in s.verdict.kept if label.kind == "secret"]
-    assert kept == []
-
-
-def test_sessions_without_anything_durable_yield_nothing(dev: list[Scored]) -> None:
-    not_empty = [s.scenario.name for s in dev if s.empty_right is False]
-    assert len(not_empty) <= MAX_NOT_EMPTY, not_empty
+def test_sessions_without_anything_durable_yield_nothing(kept: list[Scored]) -> None:
+    assert [s.scenario.name for s in kept if s.empty_right is False] == []
 
 
 @pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""The engine that needs no model: rules that find preferences, failures and fixes, commands, files."""
+"""The engine that needs no language model: what was done, from typed events, and sentences scored by linear models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stillroom.offline.folder.consolidate import consolidate
-    from stillroom.offline.session.distil import distil
+    from stillroom.offline.session import distil
 
 __all__ = ["consolidate", "distil"]
 
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:  # Any: one of the two above
 
         return consolidate
     if name == "distil":
-        from stillroom.offline.session.distil import distil
+        from stillroom.offline.session import distil
 
         return distil
     raise AttributeError(f"module `{__name__}` has no `{name}`")

@@ -40,13 +40,12 @@ class Claim:
 
 def claim(text: str) -> Claim:
     """Read a sentence for comparison."""
-    spoken = cues.spoken_in(text)
     return Claim(
         text=text,
-        subject=words.content(cues.without("frequency", cues.without("changed", text, spoken), spoken)),
+        subject=words.content(cues.without("strong", cues.without("undo", text))),
         numbers=frozenset(re.findall(r"\d+(?:[.,]\d+)*", text)),
-        negative=cues.has("prohibition", text, spoken),
-        changes=cues.has("changed", text, spoken) or cues.has("mindchange", text, spoken),
+        negative=cues.has("negative", text),
+        changes=cues.has("undo", text) or cues.has("explicit", text),
         refused=frozenset().union(*(words.content("".join(found)) for found in _REFUSED.findall(text))),
     )
 

@@ -16,13 +16,16 @@ _GIVEN = late(
     r"((?=\S*\d|\S*[^\w\s.,;:]\S*|\S{3,}[\"'`”」])[^\s\"'`”」]+)",
     re.IGNORECASE,
 )
+_NAMED = late(rf"(?<![A-Za-z])(?:{_NAMES})(?![A-Za-z])", re.IGNORECASE)
+#: Letters and digits in turn: an identifier that was dealt out, no word and no version.
+_OPAQUE = late(r"(?<![\w./-])(?=[\w-]{12,}(?![\w/-]|\.\w))(?:[A-Za-z]+\d|\d+[A-Za-z])[\w-]*\d[\w-]*")
 _LEAST_CHARS = 4
 """A shorter value is a number of something: "the token lives 15 minutes"."""
 
 
 def gives_secret(text: str) -> bool:
-    """Whether `text` names a password or the like and then holds what may be it."""
-    return _GIVEN.search(text) is not None
+    """Whether `text` names a password or the like and holds what may be it, beside the name or elsewhere."""
+    return _GIVEN.search(text) is not None or (_NAMED.search(text) is not None and _OPAQUE.search(text) is not None)
 
 
 def without_secrets(text: str) -> str:

@@ -38,14 +38,9 @@ def content(text: str) -> frozenset[str]:
         found.update(pair for pair in pairs if not _HIRAGANA.fullmatch(pair))
     for match in _WORD.finditer(_CJK.sub(" ", text)):
         word = match[0]
-        if word not in cues.stopwords("cyrillic" if "а" <= word[0] <= "ё" else "latin"):
+        if word not in cues.stopwords():
             found.add(_stem(word))
     return frozenset(found)
-
-
-def weight(found: frozenset[str]) -> float:
-    """How much a set of content words says; a pair of CJK characters is half a word."""
-    return sum(0.5 if _CJK.match(word) else 1.0 for word in found)
 
 
 _RUSSIAN_ENDING = late(r"(?:ого|ему|ами|ями|ов|ев|ам|ах|ям|ях|ом|ем|ой|ей|ых|их|ть|л[аои]?|[аеёиоуыэюяйьъ]+)$")
@@ -64,11 +59,6 @@ def _stem(word: str) -> str:
     if len(word) > 4 and word[-1] == word[-2]:
         word = word[:-1]
     return word
-
-
-def pieces(code: str) -> frozenset[str]:
-    """The words that a line of code is made of: `maxRetries` is two."""
-    return content(re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", code))
 
 
 def identifiers(text: str) -> list[str]:

@@ -1,1 +1,0 @@
-"""What one session teaches: its events in, a draft out."""
