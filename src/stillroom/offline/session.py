@@ -28,6 +28,7 @@ class Thresholds:
     """Scores from which sentences are told, or kept as evidence. Chosen on the development lots."""
 
     told: float = 0.65
+    told_of_task: float = 0.9  #: for a sentence of the first turn without a word for what lasts
     told_assistant: float = 0.85
     evidence: float = 0.12
     evidence_assistant: float = 0.25
@@ -156,7 +157,7 @@ class _Session:
 
     def _add_person(self) -> None:
         limits = self._limits
-        wanted = [one for one in self._users if one.score >= limits.told and self._holds(one)]
+        wanted = [one for one in self._users if one.score >= self._enough(one) and self._holds(one)]
         told = {id(one) for one in sorted(wanted, key=lambda one: -one.score)[:_MAX_TOLD]}
         heirs = {id(heir): one for one in self._users if (heir := self._replaced.get(id(one)))}
         rest = [one for one in self._users if id(one) not in told and one.score >= limits.evidence]
@@ -168,6 +169,12 @@ class _Session:
             elif id(one) in evidence:
                 for line in _person_lines(one, self._ending(one)):
                     self._keep(one.turn, line)
+
+    def _enough(self, one: Sentence) -> float:
+        """What a sentence needs to be told: more in the first turn, which sets the task."""
+        x = one.features
+        lasting = any(x.get(cue) for cue in ("strong", "c_lasting", "c_negative"))
+        return self._limits.told if lasting or not x.get("turn0") else self._limits.told_of_task
 
     def _holds(self, one: Sentence) -> bool:
         """Whether it still stands, was typed rather than handed over as a document, and says something by itself."""
@@ -404,11 +411,17 @@ def _name(turns: Sequence[Turn]) -> str:
     worked = [turn for turn in turns if turn.edits] or [turn for turn in turns if turn.runs] or list(turns)
     for turn in (turns[0], *worked):
         for text, _ in turn.sentences[:4]:
-            if size(text) >= 4 and not text.rstrip().endswith(("?", "？")) and not cues.has("undo", text):
+            if size(text) >= 4 and not text.rstrip().endswith(("?", "？")) and not _is_answer(text):
                 return clip(_one_line(text).rstrip(" .。!！:"), 120)
     first = next((text for turn in turns for text, _ in turn.sentences if size(text) >= 3), "")
     first = first or next(iter(sentences(turns[0].task)), "")
     return clip(_one_line(first).rstrip(" .。!！:"), 120) or "session"
+
+
+def _is_answer(text: str) -> bool:
+    """Whether it begins as an answer to what came before: no, ok, undo that."""
+    start = " ".join(text.split()[:2])[:20]
+    return cues.has("undo", text) or cues.has("nod", start) or cues.has("negative", start)
 
 
 def _commit(turns: Sequence[Turn]) -> str:

@@ -22,6 +22,8 @@ _CHORES = re.compile(
     r"|git (?:mv|rm|add|commit|push|checkout|switch|restore|stash|pull|fetch|merge|rebase|reset|revert|clone"
     r"|cherry-pick|tag|clean|apply))\b"
 )
+#: A program on the command line is no command of the project.
+_TYPED_IN = re.compile(r"^(?:python[\d.]*|node|ruby|perl|php|deno|bun)\b.*?\s(?:-c|-e|-r|-p|--eval)(?:\s|$)")
 #: Runs that tell whether the work is right, or that a project needs to be worked on.
 VERIFIES = re.compile(
     r"(?<![a-z])(?:tests?|pytest|jest|vitest|rspec|ctest|check|lint|ruff|eslint|mypy|tsc|typecheck|clippy|vet|fmt|format|build"
@@ -94,8 +96,9 @@ def only_looks(part: str) -> bool:
 
 
 def is_chore(part: str) -> bool:
-    """Whether it keeps house: files moved, things committed or fetched, which teaches nothing of the project."""
-    return _CHORES.match(_PREFIX.sub("", part)) is not None
+    """Whether it keeps house or is for one moment: files moved, things committed or fetched, a program typed in."""
+    bare = _PREFIX.sub("", part)
+    return _CHORES.match(bare) is not None or _TYPED_IN.match(bare) is not None
 
 
 def telling(command: str) -> list[str]:

@@ -38,7 +38,7 @@ _ERRORS = [
     (re.compile(r"^(?:error|fatal)", re.IGNORECASE), 2),
 ]
 _NOISE = re.compile(
-    r"in <module>|^\s*at |make: \*\*\*|ELIFECYCLE|exit status|^\s*File \"|\d+ (?:passed|failed)"
+    r"in <module>|^\s*(?:throw|raise)\b|^\s*at |make: \*\*\*|ELIFECYCLE|exit status|^\s*File \"|\d+ (?:passed|failed)"
     r"|Tests? +\d|\| *\d+ *\||^\s*\d+ *\|"
 )
 _MAX_ERROR_LINES = 400
