@@ -34,6 +34,7 @@ class Thresholds:
     evidence_assistant: float = 0.25
     strong: float = 0.25  #: enough where a sentence says "always" or "never"; "from now on" needs no score at all
     cause: float = 0.35
+    worth: float = 0.5  #: one sentence from here on makes evidence of a talk in which nothing was done
     reported: float = 0.7
 
 
@@ -145,7 +146,9 @@ class _Session:
         """Whether a later session would act better for knowing this one."""
         if any(turn.edits for turn in self._turns) or any(failure.passed for failure in self._failures):
             return True
-        return any(line.section != "reference" for task in tasks for line in task.told)
+        if any(line.section != "reference" for task in tasks for line in task.told):
+            return True
+        return any(one.score >= self._limits.worth and not one.features.get("question") for one in self._users)
 
     def _tell(self, turn: int, line: Line) -> None:
         self._lines.append((turn, True, line))
@@ -174,7 +177,8 @@ class _Session:
         """What a sentence needs to be told: more in the first turn, which sets the task."""
         x = one.features
         lasting = any(x.get(cue) for cue in ("strong", "c_lasting", "c_negative"))
-        return self._limits.told if lasting or not x.get("turn0") else self._limits.told_of_task
+        sets_task = x.get("turn0") and not x.get("nothing_after")
+        return self._limits.told_of_task if sets_task and not lasting else self._limits.told
 
     def _holds(self, one: Sentence) -> bool:
         """Whether it still stands, was typed rather than handed over as a document, and says something by itself."""
