@@ -17,7 +17,7 @@ from stillroom.config import load_settings
 
 PROJECT = Path(__file__).parents[1]
 #: Commands that need a memory: they are tried where a pass has been.
-NEED_MEMORY = {"explain", "export", "list", "read", "review", "search", "why"}
+NEED_MEMORY = {"explain", "export", "list", "read", "review", "search", "why", "edit"}
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

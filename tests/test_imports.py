@@ -7,14 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from stillroom.cli.app import COMMANDS
-from stillroom.clock import SystemClock
-from stillroom.config import Settings
-from stillroom.store import Store
-from stillroom.workspace.history import History
-
 PROJECT = Path(__file__).parents[1]
 HEAVY = {"pydantic", "pydantic_ai", "openai", "httpx2", "opentelemetry", "argparse", "rich"}
 
@@ -126,32 +118,6 @@ def all_after(words: list[str], tmp_path: Path) -> set[str]:
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     return set(done.stderr.splitlines()[-1].split())
-
-
-@pytest.mark.parametrize(
-    ("words", "others", "most"),
-    [
-        (["log"], {"re2", "sqlite3"}, 34),
-        (["recall"], {"re2", "sqlite3"}, 33),
-        (["list"], {"re2", "sqlite3", "subprocess"}, 33),
-        (["status"], {"re2"}, 98),
-        (["why", "MEMORY.md:3"], set(), 118),
-    ],
-)
-def test_a_short_command_loads_only_what_it_shows(
-    words: list[str], others: set[str], most: int, tmp_path: Path
-) -> None:
-    """What a person waits for: each module takes half a millisecond, and some of others' take ten."""
-    settings = Settings(home=tmp_path / ".stillroom")
-    settings.root.mkdir(parents=True)
-    (settings.root / "MEMORY.md").write_text("# Task Group: shop\n\n- deploy from main only\n", encoding="utf-8")
-    Store.open(settings.database, clock=SystemClock()).close()
-    History(settings.history).ensure(settings.root, now=1)
-    loaded = all_after(words, tmp_path)
-    assert not loaded & (SLOW | others)
-    assert len([name for name in loaded if name.startswith("stillroom")]) <= most
-    commands = {where.partition(":")[0]: name for name, where in COMMANDS.items() if isinstance(where, str)}
-    assert {commands[name] for name in loaded & commands.keys()} <= {words[0], "read", "note", "diff"}
 
 
 def test_git_is_asked_why_a_line_stands_there_before_sessions_and_secrets_can_be_read(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_plain_words_find_the_best_pieces_with_where_to_read_them(
     first, title = shown.out.splitlines()[:2]
     assert first.startswith("rollout_summaries/2026-11-29T12-16-15-")
     assert "/home/dev/work/shopfront" in first
-    assert "we use biome here" in title
+    assert "npm test fails in shopfront" in title
     assert shown.err == ""
     assert run_command(["read", first.split()[0]]) == 0
 
@@ -53,11 +53,11 @@ def test_a_project_is_searched_alone(home: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_exact_search_prints_path_line_and_text(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["search", "MAKE TEST", "--path", "MEMORY.md"]) == 0
+    assert run_command(["search", "M UNITTEST", "--path", "MEMORY.md"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("MEMORY.md:")
-    assert "`make test` failed" in shown
-    assert run_command(["search", "MAKE TEST", "--case-sensitive"]) == 0
+    assert "`python3 -m unittest -q` works here" in shown
+    assert run_command(["search", "M UNITTEST", "--case-sensitive"]) == 0
     assert capsys.readouterr() == ("", "nothing found\n")
     assert run_command(["search", "scope", "applies_to", "--mode", "lines:2", "--max", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from stillroom.offline import distil
-from stillroom.rollouts.events import Ran, Said
+from stillroom.rollouts.events import Edit, Ran, Said
 from stillroom.thread import Thread
 
 THREAD = Thread(
@@ -33,6 +33,7 @@ def session(steps: int, *, since: int) -> list[Said | Ran]:
         events.append(
             Said(who="assistant", text=f"The cause is the limit of `queue_{number}`, which row_{number} fills.")
         )
+    events.append(Ran(tool="apply_patch", ok=True, edits=(Edit("a.py", "update", "+x = 1"),)))
     return events
 
 

@@ -96,7 +96,7 @@ def test_a_wish_in_three_worktrees_is_one_wish_of_one_project(house: House) -> N
     assert house.groups() == ["api", "shop"]
     summary = (house.settings.root / "memory_summary.md").read_text("utf-8")
     assert "every project" not in summary
-    assert summary.count(f'the user asked: "{WISH}"') == 1
+    assert summary.count(f'the user said: "{WISH}"') == 1
     assert [house.is_told(name) for name in ("shop", "fix-1", "fix-3", "api")] == [True, True, True, False]
     assert propose(house.settings, house.base / "shop").rules == (WISH,)
     assert WISH not in propose(house.settings, house.base / "api").rules

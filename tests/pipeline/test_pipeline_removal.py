@@ -213,7 +213,7 @@ def test_rm_shows_what_goes_and_needs_a_yes(at_home: LifeHouse, capsys: pytest.C
     assert run_command(["rm", "never", "commit", "to", "main"]) == 2  # nobody can be asked
     assert "commit to main" in at_home.handbook
     shown = capsys.readouterr().err
-    assert "remove  - the user asked:" in shown and "from    MEMORY.md:" in shown
+    assert "remove  - the user said:" in shown and "from    MEMORY.md:" in shown
     assert "from what was extracted of 2 sessions" in shown
     assert run_command(["rm", "never commit to main", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["done"] is None

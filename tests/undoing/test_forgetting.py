@@ -235,6 +235,11 @@ def test_no_deleted_text_is_left_in_the_pages_of_the_database(house: House) -> N
     assert len(reports) == 2 and all(report["threads"] for report in reports)
 
 
+def _without_placeholders(files: dict[str, str]) -> dict[str, str]:
+    """A section that nothing is left of says so, or is empty when nothing had to be consolidated after the mending."""
+    return {name: text.replace("- none yet\n", "") for name, text in files.items()}
+
+
 @pytest.mark.timeout(600)
 def test_killed_at_any_step_the_next_pass_finishes_it(prepared: Path, tmp_path: Path) -> None:
     words = (House(prepared).codex, SHOP, NOW_MS + 9 * HOUR_MS)
@@ -244,19 +249,23 @@ def test_killed_at_any_step_the_next_pass_finishes_it(prepared: Path, tmp_path: 
     *steps, status = undisturbed.stdout.splitlines()
     assert status == "complete", undisturbed.stderr
     assert len(steps) > 10
-    expected = House(tmp_path, home="whole").said()
+    finished = House(tmp_path, home="whole")
+    finished.settings = Settings(home=whole, sources=House(prepared).settings.sources)
+    finished.clock = FixedClock(NOW_MS + 10 * HOUR_MS)
+    finished.run()  # the next pass writes the folder anew, as every one does below
+    expected = _without_placeholders(finished.said())
     for number, step in enumerate(steps, 1):
         shutil.copytree(prepared / "home", tmp_path / "killed")
         assert run_and_die("forget_and_die.py", tmp_path / "killed", *words, number).returncode == 9, step
         house = House(tmp_path, home="killed")
         house.settings = Settings(home=tmp_path / "killed", sources=House(prepared).settings.sources)
         house.clock = FixedClock(NOW_MS + 10 * HOUR_MS)
-        report = house.run()  # still in the pause after the last consolidation
+        report = house.run()
         assert report.skipped is None, step
         assert (report.finished is not None) == (step.partition(" ")[2] != "ended"), step
         assert not (house.home / unfinished.FILE).exists()
         everything = every_byte(house.home)
         assert SHOP not in everything and "biome" not in everything, step
-        assert house.said() == expected, step
+        assert _without_placeholders(house.said()) == expected, step
         assert Repository(house.settings.history).is_whole(), step
         shutil.rmtree(house.home)

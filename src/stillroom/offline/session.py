@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 
@@ -40,6 +41,8 @@ class Thresholds:
 
 _MAX_TOLD, _MAX_KNOWN, _MAX_EVIDENCE, _MAX_ASSISTANT_EVIDENCE = 24, 5, 60, 16
 _MAX_TASKS = 8
+_COMPARED = 200
+"""Sentences that one is compared with by its words: a session may have thousands."""
 _SLUG_CHARS, _LEAST_SLUG_CHARS = 60, 3
 _BARE = 7
 """An answer of fewer words says nothing without what it answers."""
@@ -66,12 +69,12 @@ def distil(
         one.score = score(one) if score else models[one.who].score(one.text, one.features)
         if one.who == "user" and _is_lasting(one, thresholds):
             one.score = max(one.score, thresholds.told)
-    session = _Session(thread, turns, found, thresholds)
+    # The assistant repeats what a page or a file said: such a line is held for review, and is no cause of anything.
+    attributor = Attributor(lambda: events, of_model=False)
+    session = _Session(thread, turns, found, thresholds, attributor)
     tasks = session.tasks()
     if not session.is_durable(tasks):
         return None
-    # The assistant repeats what a page or a file ordered: such a line is held for review.
-    attributor = Attributor(lambda: events, of_model=False)
     slug = attributor.slug(_slug(tasks[0].name) or None)
     return Stage1Draft(
         raw_memory=_clean(attributor.marked(draft.raw_memory(tasks))),
@@ -104,8 +107,15 @@ def _is_lasting(one: Sentence, thresholds: Thresholds) -> bool:
 class _Session:
     """A session's turns and scored sentences, sorted into lines."""
 
-    def __init__(self, thread: Thread, turns: list[Turn], found: list[Sentence], limits: Thresholds) -> None:
-        self._thread, self._turns, self._limits = thread, turns, limits
+    def __init__(
+        self,
+        thread: Thread,
+        turns: list[Turn],
+        found: list[Sentence],
+        limits: Thresholds,
+        attributor: Attributor,
+    ) -> None:
+        self._thread, self._turns, self._limits, self._attributor = thread, turns, limits, attributor
         self._users = _distinct([one for one in found if one.who == "user"])
         self._helpers = _distinct([one for one in found if one.who == "assistant"])
         kept = [one for one in self._users if one.score >= limits.evidence]
@@ -245,7 +255,13 @@ class _Session:
             and not (one.features.get("next_undo") and one.turn == failure.passed_turn)
         ]
         near.sort(key=lambda one: -(one.score + 0.3 * share(terms(one.text), about)))
-        return sorted(near[:2], key=lambda one: one.place)
+        own = list(islice((one for one in near if self._is_own(one)), 2))
+        return sorted(own, key=lambda one: one.place)
+
+    def _is_own(self, one: Sentence) -> bool:
+        """Whether the assistant says it of itself, and not after a page, a file or a program."""
+        line = f"- {one.text}"
+        return self._attributor.marked(line) == line
 
     def _turn_end(self, number: int) -> int:
         turn = self._turns[number]
@@ -268,7 +284,10 @@ class _Session:
             ]
             if not mine:
                 continue
-            mine = sorted(sorted(mine, key=lambda one: -one.score)[:2], key=lambda one: one.place)
+            best = sorted(mine, key=lambda one: -one.score)[:_MAX_KNOWN]
+            mine = sorted(islice(filter(self._is_own, best), 2), key=lambda one: one.place)
+            if not mine:
+                continue
             self._used.update(map(id, mine))
             cause = " ".join(clip(one.text, 180) for one in mine)
             symptom = self._symptom(turn, terms(cause))
@@ -461,11 +480,13 @@ def _relative(path: str, cwd: str) -> str:
 def _distinct(found: Sequence[Sentence]) -> list[Sentence]:
     """Without those that say nearly the same again."""
     kept: list[Sentence] = []
-    seen: list[tuple[str, frozenset[str]]] = []
+    keys: set[str] = set()
+    near: deque[frozenset[str]] = deque(maxlen=_COMPARED)
     for one in found:
         own, key = terms(one.text), " ".join(one.text.casefold().split())
-        if any(key == k or (len(own) > 5 and len(own & o) > 0.85 * len(own | o)) for k, o in seen):
+        if key in keys or (len(own) > 5 and any(len(own & other) > 0.85 * len(own | other) for other in near)):
             continue
-        seen.append((key, own))
+        keys.add(key)
+        near.append(own)
         kept.append(one)
     return kept

@@ -10,6 +10,7 @@ from typing import Literal
 
 from stillroom.offline import shell
 from stillroom.offline.sentences import clip, identifiers, sentences
+from stillroom.rollouts.directives import is_directive
 from stillroom.rollouts.events import Edit, Ran, Said
 from stillroom.rollouts.pasted import own_words
 
@@ -204,7 +205,7 @@ def _follow(
             return
         elif good is not False:
             edits += run.edits
-            between += shell.telling(run.command or "")
+            between += [part for part in shell.telling(run.command or "") if not is_directive(part)]
 
 
 def error_line(output: str) -> str:
