@@ -156,6 +156,7 @@ def test_codex_lists_our_tools_calls_them_and_reads_the_instructions(binary: Pat
     assert '"path":"MEMORY.md"' in outputs["c1"]
     assert "make verify" in outputs["c2"]
     assert "no path inside the memory folder" in json.dumps(outputs["c3"])
-    assert (home / "memories" / "extensions/ad_hoc/notes" / note).read_text(encoding="utf-8") == "Prefer tabs."
+    kept = (home / "memories" / "extensions/ad_hoc/notes" / note).read_text(encoding="utf-8")
+    assert kept == f"in project ({project}): Prefer tabs."  # an agent's note is for its project alone
     assert "<stillroom-memory>" in outputs["c5"]
     assert "make verify" in outputs["c5"], "the server was not started in the session's folder"
