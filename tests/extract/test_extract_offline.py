@@ -1,4 +1,4 @@
-"""Phase 1 by rules: the same store, the same outcomes, nothing that could reach a network."""
+"""Phase 1 by the offline engine: the same store, the same outcomes, nothing that could reach a network."""
 
 from __future__ import annotations
 

@@ -49,11 +49,14 @@ def test_the_level_in_force_is_told_with_what_would_better_it(
     for model, severity in (("openai:gpt-5", by_model), ("offline", by_rules)):
         told = level_found(Memories(jail=asked, consolidation_model=model), reports(*working)).finding
         assert told.severity == severity
-        assert told.what.replace(" (not needed: rules consolidate)", "").startswith(says)
+        assert told.what.replace(" (not needed: the offline engine consolidates)", "").startswith(says)
         assert ("not needed" in told.what) == (model == "offline")
         assert told.remedy is None if remedy is None else remedy in (told.remedy or "")
 
 
-def test_where_rules_do_everything_no_model_is_asked(tmp_path: Path) -> None:
+def test_where_the_offline_engine_does_everything_no_model_is_asked(tmp_path: Path) -> None:
     (told,) = check_models(Settings(home=tmp_path), FixedClock(0))
-    assert (told.finding.severity, told.finding.what) == ("ok", "none is configured: rules do both phases")
+    assert (told.finding.severity, told.finding.what) == (
+        "ok",
+        "none is configured: the offline engine does both phases",
+    )

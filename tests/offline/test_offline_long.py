@@ -1,4 +1,4 @@
-"""A session that goes on for days: the rules take time as it is long, not as the square of that."""
+"""A session that goes on for days: the offline engine takes time as it is long, not as the square of that."""
 
 from __future__ import annotations
 

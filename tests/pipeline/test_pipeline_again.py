@@ -22,7 +22,7 @@ ELSEWHERE = Provider(kind="openai-chat", base_url="http://model.invalid/v1")
 
 
 class House:
-    """A home whose sessions a model extracts and rules consolidate."""
+    """A home whose sessions a model extracts and the offline engine consolidates."""
 
     def __init__(self, tmp_path: Path) -> None:
         shutil.copytree(CODEX_HOME, tmp_path / "codex")

@@ -86,7 +86,7 @@ async def test_threads_beyond_a_cap_stay_claimable_with_all_their_retries(tmp_pa
         assert report.extract.capped == report.extract.left.waiting == 5
         assert report.spending is not None
         assert report.spending.reached == "day"
-        assert not report.failed  # what was extracted is consolidated by the rules
+        assert not report.failed  # what was extracted is consolidated by the offline engine
         with Store.open(settings.database, clock=clock) as store:
             jobs = [store.extraction.job(thread_id) for thread_id in capped(report)]
         assert [job.retry_remaining if job else settings.stage_one.retries for job in jobs] == [3] * 5

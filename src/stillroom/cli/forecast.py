@@ -43,7 +43,7 @@ def agrees(forecast: Forecast) -> bool | None:
 
 def _phase(phase: PhaseForecast) -> str:
     if phase.model == OFFLINE:
-        return "by rules: nothing is sent"
+        return "by the offline engine: nothing is sent"
     usage = phase.usage
     cached = f" ({usage.cached_input_tokens:,} of it cached)" if usage.cached_input_tokens else ""
     tokens = f"about {usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out"

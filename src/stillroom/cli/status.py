@@ -96,7 +96,9 @@ def _lines(status: Status, *, verbose: bool) -> Iterator[Line]:
 
 def _state(status: Status) -> Iterator[Line]:
     models = {status.extract_model, status.consolidation_model}
-    by = "by rules" if models == {OFFLINE} else f"{status.extract_model}, then {status.consolidation_model}"
+    by = (
+        "by the offline engine" if models == {OFFLINE} else f"{status.extract_model}, then {status.consolidation_model}"
+    )
     yield None, f"home          {status.home}; distilled {by}"
 
 

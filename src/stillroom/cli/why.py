@@ -117,7 +117,7 @@ def _made_by(origin: Origin) -> str:
     if origin.engine is None:
         return f"its engine was not noted{release}"
     if origin.engine == OFFLINE:
-        return f"by rules, without a model{release}"
+        return f"by the offline engine{release}"
     prompt = f", prompts {origin.prompt}" if origin.prompt else ""
     if origin.calls is None or origin.cost_usd is None:
         return f"by {origin.engine}{prompt}{release}"

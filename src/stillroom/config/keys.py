@@ -51,11 +51,11 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_rollout_age_days: int = 10
     #: A hook starts no pass sooner after the last one.
     pass_interval_minutes: int = 15
-    #: Threads that a model extracts in one pass, and jobs of phase 1 that may run at once; the rules take all.
+    #: Threads that a model extracts in one pass, and jobs of phase 1 that run at once; the offline engine takes all.
     max_rollouts_per_startup: int = 2
     #: Before a model extracts a thread, so many hours without activity, unless its client said that it is over.
     min_rollout_idle_hours: int = 6
-    #: The same for the rules, in minutes: what they do too early costs nothing, and is done again.
+    #: The same for the offline engine, in minutes: what it does too early costs nothing, and is done again.
     offline_idle_minutes: int = 5
     #: With less of a quota left no model is called.
     min_rate_limit_remaining_percent: int = 25

@@ -1,4 +1,4 @@
-"""Who consolidates: the rules, or an agent in a jail. Both rewrite the staging folder in place.
+"""Who consolidates: the offline engine, or an agent in a jail. Both rewrite the staging folder in place.
 
 Each imports what it needs when it is used: a pass without news should not wait for either.
 """

@@ -111,7 +111,7 @@ class Judge:
         findings = check_artifacts(folder, before=self._before, limits=limits, memory=memory)
         if any(finding.rule == "unreadable" for finding in findings):  # too full: nothing more can be told of it
             return findings
-        if self._engine == OFFLINE:  # rules copy lines of their inputs, and those are without what is withheld
+        if self._engine == OFFLINE:  # it copies lines of its inputs, and those are without what is withheld
             return findings
         shown_files = {path: content.data for path, content in self._staging.shown_files().items()}
         return findings + check_evidence(

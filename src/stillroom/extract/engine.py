@@ -1,4 +1,4 @@
-"""Who extracts: the rules, or a model. Both read one thread, then return a draft, or that there is nothing durable."""
+"""Who extracts: the offline engine, or a model. Both return a draft of one thread, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread's rollout, read once: as text for a model, or as events for rules. Blocking; called in a thread."""
+"""A thread's rollout, read once: text for a model, events for the offline engine. Blocking; called in a thread."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ReadText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadEvents(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as rules are given it."""
+    """A session as the offline engine is given it."""
 
     events: list[Said | Ran]
     read: ReadTotals
@@ -174,7 +174,7 @@ def _mode(stats: ReadStats, external: ExternalContext) -> MemoryMode | None:
 
 
 def _redacted(items: Iterable[Item], redact: Redact) -> Iterator[Item]:
-    # Ahead of the rules: they cut, lower-case and join words, and a cut secret is not recognised any more.
+    # Ahead of the offline engine: it cuts, lower-cases and joins words, and a cut secret is not recognised any more.
     for item in items:
         text = item.raw.decode()
         clean = redact(text)

@@ -75,7 +75,7 @@ async def run_phase1(
             claimed += len(claims)
             tell()
             with Leases(store, settings.stage_one, claims) as leases:
-                # 2. Open the engine, now that there is something to do: the rules, or one model for all threads.
+                # 2. Open the engine, now that there is something to do: the offline one, or one model for all.
                 begin_for(len(claims), workers)  # they open theirs meanwhile
                 if engine is None:
                     engine = await asyncio.to_thread(open_engine, settings, store, clock, allowance=allowance)

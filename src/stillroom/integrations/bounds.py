@@ -12,7 +12,7 @@ MAX_LOG_BYTES = 256 * 1024
 MAX_SESSIONS_BYTES = 1024 * 1024
 #: No two passes are started within this, whatever the settings say: answered by one `stat`.
 START_FLOOR_SECONDS = 60
-#: A pass by rules takes a second or two; whoever ended a session meanwhile waits for it so long, beside the agent.
+#: A pass of the offline engine takes a second or two; whoever ended a session meanwhile waits for it so long.
 LOCK_WAIT_SECONDS = 20.0
 #: No two of these are started within this: a script may end a session every second.
 AT_ONCE_FLOOR_SECONDS = 5.0

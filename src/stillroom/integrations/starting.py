@@ -30,8 +30,8 @@ OFF = "STILLROOM_HOOK"
 def start_pass(home: str, thread_id: str, *, over: bool = False) -> None:
     """Start a pass if one is due, and return at once: looking closer and starting are the child's work.
 
-    A session that is over is extracted itself. By rules that is done at once, as it costs nothing, so that the next
-    session knows what was said in this one.
+    A session that is over is extracted itself. The offline engine does that at once, as it costs nothing,
+    so that the next session knows what was said in this one.
 
     The child leaves the session's process group and its streams, takes the lock that the pass then holds until it ends,
     and becomes `stillroom run`.
@@ -148,7 +148,7 @@ def _recorded(home: str) -> float:
 
 
 def is_offline(home: str) -> bool:
-    """Whether both phases are done by rules, as far as the settings say."""
+    """Whether both phases are done by the offline engine, as far as the settings say."""
     memories = _memories(home)
     return memories is not None and all(
         memories.get(name, "offline") == "offline" for name in ("extract_model", "consolidation_model")

@@ -322,7 +322,7 @@ def _from_thread(listener: ProgressListener) -> ProgressListener:
 
 
 async def _spending(settings: Settings, allowance: Allowance) -> AllowanceReport | None:
-    """Nothing to tell where both phases are done by rules."""
+    """Nothing to tell where the offline engine does both phases."""
     if {settings.memories.extract_model, settings.memories.consolidation_model} == {OFFLINE}:
         return None
     return await asyncio.to_thread(allowance.report)

@@ -15,7 +15,7 @@ PROMPT = "Stillroom-Prompt"
 FALLBACK = "Stillroom-Fallback"
 """The model whose place the offline engine took in this run, because it failed."""
 RELEASE = "Stillroom-Release"
-"""The release of Stillroom, which is that of the rules too."""
+"""The release of Stillroom, which is that of the offline engine too."""
 
 LEFT = "Left: "
 """Begins a line about what the memory does not rest on any more."""

@@ -31,7 +31,7 @@ def check_models(settings: Settings, clock: Clock) -> Iterator[Found]:
     """Ask every model that is configured. Each call is a row of the spending table, and within the caps of the day."""
     names = sorted({settings.memories.extract_model, settings.memories.consolidation_model} - {OFFLINE})
     if not names:
-        yield ok("models", "none is configured: rules do both phases")
+        yield ok("models", "none is configured: the offline engine does both phases")
         return
     hasty = msgspec.structs.replace(
         settings.stage_one,

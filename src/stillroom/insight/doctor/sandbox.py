@@ -24,7 +24,7 @@ _SWITCHES = (
 
 
 def check_sandbox(settings: Settings) -> Iterator[Found]:
-    """The level in force. Nobody needs one where rules consolidate: then nothing is wrong, whatever it is."""
+    """The level in force. The offline engine needs none: then nothing is wrong, whatever it is."""
     yield level_found(settings.memories, probe(until_one_works=settings.memories.jail == "auto"))
 
 
@@ -33,7 +33,7 @@ def level_found(memories: Memories, probed: Iterable[LevelReport]) -> Found:
     asked = memories.jail
     reports = {report.level: report for report in probed}
     is_used = memories.consolidation_model != OFFLINE
-    unused = "" if is_used else " (not needed: rules consolidate)"
+    unused = "" if is_used else " (not needed: the offline engine consolidates)"
     best = next((level for level, report in reports.items() if report.available), None)
     if asked != "auto" and not reports[asked].available:
         what = f"`memories.jail` asks for `{asked}`, which can't be had: {reports[asked].reason}{unused}"
