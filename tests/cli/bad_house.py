@@ -23,8 +23,7 @@ import msgspec
 import pytest
 from nursery import Command
 
-from stillroom.cli.app import COMMANDS
-from stillroom.command_line.command import Group
+from stillroom.cli.app import COMMANDS, Commands
 
 PROJECT = Path(__file__).parents[2]
 SESSIONS = "codex-home/sessions/2026/11/29"
@@ -58,7 +57,9 @@ WORDS: dict[str, tuple[str, ...]] = {
 CHANGING = frozenset({"run", "note", "undo", "redo", "rm", "edit", "forget", "memories", "ingest", "review", "redact"})
 DOCUMENTED = {0, 1, 2}
 EVERY = ("--help", *COMMANDS)
-assert all(name in WORDS for name, each in COMMANDS.items() if isinstance(each, Group)), "which command of the group?"
+assert all(name in WORDS for name, each in COMMANDS.items() if isinstance(each, Commands)), (
+    "which command of the group?"
+)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def test_trees_are_told_with_threads_and_holds(tmp_path: Path, capsys: pytest.Ca
         (told,) = json.loads(capsys.readouterr().out)["budgets"]
         assert (told["limit"], told["used"], told["remaining"], told["reserved"]) == (100_000, 4000.5, 95_999.5, 2000)
         assert [thread["thread_id"] for thread in told["threads"]] == ["root", "search\x1b[31m"]
-    assert run_command(["budget", "status", "--max", "1", "--json", "--home", str(tmp_path)]) == 0
+    assert run_command(["budget", "status", "--limit", "1", "--json", "--home", str(tmp_path)]) == 0
     assert len(json.loads(capsys.readouterr().out)["budgets"]) == 1
 
 

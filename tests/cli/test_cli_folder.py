@@ -54,7 +54,7 @@ def test_lines_pages_and_json(home: Path, capsys: pytest.CaptureFixture[str]) ->
     (home / "memories").mkdir(parents=True)
     for name in "abc":
         (home / "memories" / f"{name}.md").write_text("one\ntwo\nthree", encoding="utf-8")
-    assert run_command(["list", "--max", "2"]) == 0
+    assert run_command(["list", "--limit", "2"]) == 0
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("a.md\nb.md\n", "there is more: --cursor 2\n")
     assert run_command(["list", "--cursor", "2", "--json"]) == 0

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.cli.app import COMMANDS, run_command
+from stillroom.cli.app import COMMANDS, Command, run_command
 from stillroom.undoing import unfinished
 
 
-def stopped(*, home: Path) -> int:
+def stopped() -> int:
     raise KeyboardInterrupt
 
 
@@ -19,7 +19,7 @@ def stopped(*, home: Path) -> int:
 def interrupted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Path], tuple[int, str]]:
-    monkeypatch.setitem(COMMANDS, "stopped", f"{__name__}:stopped")
+    monkeypatch.setitem(COMMANDS, "stopped", Command(f"{__name__}:stopped", "Every day", "Is interrupted."))
 
     def tell(home: Path) -> tuple[int, str]:
         return run_command(["stopped", "--home", str(home)]), capsys.readouterr().err

@@ -99,7 +99,7 @@ def here(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "said"),
     [
         (("walk",), "walk"),
-        (("run", "--max", "many"), "many"),
+        (("run", "--limit", "many"), "many"),
         (("run", "--now", "yesterday"), "`yesterday` is no moment"),
     ],
 )
@@ -155,7 +155,7 @@ def test_an_empty_home_is_fine(environment: dict[str, str], tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_people_are_told_why_the_rest_was_left(environment: dict[str, str]) -> None:
-    first = stillroom("run", "--max", "2", "--now", NOW, env=environment)
+    first = stillroom("run", "--limit", "2", "--now", NOW, env=environment)
     assert "left          4 for the next pass" in first.stderr
     early = stillroom("run", "--now", "2026-11-29T12:17:30Z", "--home", environment["HOME"] + "/h", env=environment)
     assert "left          6 active in the last 5 min (`--session ID` takes one)" in early.stderr
@@ -202,7 +202,7 @@ def test_a_run_that_is_told_to_end_hands_everything_back(
     "words",
     [
         ("run", "--now", "99999999999999999999"),
-        ("run", "--max", "-1"),
+        ("run", "--limit", "-1"),
         ("run", "--home", ""),
     ],
 )

@@ -59,7 +59,7 @@ def test_exact_search_prints_path_line_and_text(home: Path, capsys: pytest.Captu
     assert "`python3 -m unittest -q` works here" in shown
     assert run_command(["search", "M UNITTEST", "--case-sensitive"]) == 0
     assert capsys.readouterr() == ("", "nothing found\n")
-    assert run_command(["search", "scope", "applies_to", "--mode", "lines:2", "--max", "1", "--json"]) == 0
+    assert run_command(["search", "scope", "applies_to", "--mode", "lines:2", "--limit", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["match_mode"] == {"type": "all_within_lines", "line_count": 2}
     assert (len(found["matches"]), found["next_cursor"]) == (1, "1")

@@ -78,7 +78,7 @@ def test_a_project_is_switched_off_and_its_lines_leave_with_the_next_consolidati
     assert "biome" in json.loads(capsys.readouterr().out)["diff"]
     assert run_command(["diff", "0000"]) == 1
     assert "there is no version `0000`" in capsys.readouterr().err
-    assert run_command(["log", "--max", "1"]) == 0
+    assert run_command(["log", "--limit", "1"]) == 0
     assert capsys.readouterr().out.startswith(newest["commit"][:10])
 
     assert run_command(["memories", "--on", "--cwd", "/home/dev/work/shopfront"]) == 0

@@ -102,11 +102,11 @@ def test_the_list_is_narrowed_by_agent_folder_and_number(home: Path, capsys: pyt
     assert threads(capsys, "--agent", "claude-code")["threads"] == []
     assert run_command(["threads", "--agent", "claude-code", "--no-scan"]) == 0
     assert capsys.readouterr().err == "no such session is known; `stillroom threads` shows all\n"
-    some = threads(capsys, "--max", "1", "--no-scan")
+    some = threads(capsys, "--limit", "1", "--no-scan")
     assert (len(some["threads"]), some["left_out"]) == (1, 2)
-    assert run_command(["threads", "--max", "1"]) == 0
+    assert run_command(["threads", "--limit", "1"]) == 0
     told = capsys.readouterr().err
-    assert told.startswith("and 2 more; a larger `--max` shows them\nnot readable: ")
+    assert told.startswith("and 2 more; a larger `--limit` shows them\nnot readable: ")
     assert run_command(["threads", "--agent", "nobody"]) == 2
     assert "`--agent nobody` is not known" in capsys.readouterr().err
 

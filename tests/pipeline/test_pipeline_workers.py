@@ -191,7 +191,7 @@ def test_a_cap_holds_for_all_processes_together(tmp_path: Path) -> None:
 
 def test_a_small_pass_starts_no_other_process(tmp_path: Path) -> None:
     with LoopbackModel(Slowly(0.5, Say(SAMPLE_MEMORY))) as server:
-        process = start(house(tmp_path, model="loopback:m", server=server), "--max", "2")
+        process = start(house(tmp_path, model="loopback:m", server=server), "--limit", "2")
         while server.in_flight < 2:
             time.sleep(0.005)
         assert not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()

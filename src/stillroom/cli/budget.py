@@ -10,9 +10,9 @@ from typing import Annotated
 import msgspec
 
 from stillroom.budget.outcome import BudgetStatus
+from stillroom.cli.options import Flag, current_settings, option
 from stillroom.cli.output import print_data, print_json, print_lines
-from stillroom.command_line.command import Option
-from stillroom.config import BUDGET, load_settings
+from stillroom.config import BUDGET
 from stillroom.errors import BudgetError
 from stillroom.store.budgets import SharedBudget, shared_budgets
 from stillroom.wording import many, plain
@@ -28,9 +28,8 @@ def status_command(
     tree: str | None = None,
     /,
     *,
-    home: Path | None = None,
-    max_trees: Annotated[int, Option(name="--max", at_least=1)] = BUDGET.trees_told,
-    json: bool = False,
+    max_trees: Annotated[int, option("--limit", "-n", at_least=1)] = BUDGET.trees_told,
+    json: Flag = False,
 ) -> int:
     """Show each tree's limit, what is used, held and left, and what each of its threads used.
 
@@ -46,14 +45,12 @@ def status_command(
     ----------
     tree
         Only the tree of this name. Default: the trees that were used last.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     max_trees
         At most so many trees.
     json
         Print `{budgets: [...]}` as JSON.
     """
-    database = load_settings(home=home).database
+    database = current_settings().database
     report = BudgetReport(
         budgets=shared_budgets(database, limit=max_trees) if tree is None else (_one(database, tree),)
     )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 from stillroom.cli.moment import moment
+from stillroom.cli.options import Flag, current_settings, option
 from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.insight.coverage.counted import Count
 from stillroom.insight.coverage.coverage import Amounts, Coverage, Lost, Worst, read_coverage
 from stillroom.store import Store
@@ -23,10 +21,8 @@ _TITLE_CHARS = 60
 
 def coverage_command(
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    days: Annotated[int, Option(at_least=1)] = 30,
-    json: bool = False,
+    days: Annotated[int, option(at_least=1)] = 30,
+    json: Flag = False,
 ) -> int:
     """Show how much of what users said, of what failed and of what was changed lately the memory has.
 
@@ -41,16 +37,12 @@ def coverage_command(
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     days
         Sessions that were active in so many days.
     json
         Print everything as JSON.
     """
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     clock = SystemClock()
     with (
         Store.look(settings.database, clock=clock, limits=settings.database_limits) as store,

@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 from stillroom.cli.editor import open_editor
+from stillroom.cli.options import Flag, current_settings
 from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.clock import SystemClock
-from stillroom.config import load_settings
 from stillroom.errors import InvalidArtifacts, WorkspaceError
 from stillroom.undoing.alone import alone
 from stillroom.undoing.editing import Edited, apply_edit, text_of
@@ -24,9 +24,7 @@ def edit_command(
     file: str = HANDBOOK,
     /,
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    json: bool = False,
+    json: Flag = False,
 ) -> int:
     """Edit a file of the memory in `$VISUAL` or `$EDITOR`.
 
@@ -44,14 +42,10 @@ def edit_command(
     ----------
     file
         `MEMORY.md`, `memory_summary.md`, a file under `skills/` or a note; with `:LINE` the editor begins there.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     json
         Print `{path, changed, commit}` as JSON.
     """
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     numbered = _NUMBERED.fullmatch(file)
     path = (numbered["path"] if numbered else file).removeprefix(f"{settings.root}/").removeprefix("./")
     clock = SystemClock()

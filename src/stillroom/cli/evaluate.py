@@ -5,15 +5,14 @@ from __future__ import annotations
 import json as json_module
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated
 
 from stillroom.cli.asking import agrees
+from stillroom.cli.options import Flag, Yes, current_settings, option
 from stillroom.cli.output import Line, print_answer, print_lines
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import OFFLINE, Settings, load_settings
+from stillroom.config import OFFLINE, Settings
 from stillroom.errors import ConfigError
 from stillroom.evaluate.downloads import Published, download
 from stillroom.evaluate.evaluation import DEFAULT_SETS, Estimate, estimates, evaluate, find_set, read_chats
@@ -24,16 +23,15 @@ from stillroom.store import Store
 
 def eval_command(
     *,
-    home: Path | None = None,
     set: list[str] | None = None,
     engine: list[str] | None = None,
-    limit: Annotated[int | None, Option(at_least=1)] = None,
-    mine: bool = False,
-    days: Annotated[int, Option(at_least=1)] = 90,
-    dry_run: bool = False,
-    yes: Annotated[bool, Option(short="-y")] = False,
-    verbose: bool = False,
-    json: bool = False,
+    limit: Annotated[int | None, option(at_least=1)] = None,
+    mine: Flag = False,
+    days: Annotated[int, option(at_least=1)] = 90,
+    dry_run: Flag = False,
+    yes: Yes = False,
+    verbose: Flag = False,
+    json: Flag = False,
 ) -> int:
     """Measure how good a memory the engines make: what is kept, told and given, and what should not be.
 
@@ -49,9 +47,6 @@ def eval_command(
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`. Of its settings only
-        `[providers]` is used; public sets that were fetched are kept in `eval` there.
     set
         What to measure by: `heldout`, `blind` and `life` ship with Stillroom and are the default; `devmembench` and
         `remem` are fetched; else a folder or file of your own.
@@ -74,7 +69,7 @@ def eval_command(
     json
         Print everything as JSON.
     """
-    settings = load_settings(home=home)
+    settings = current_settings()
     if mine:
         if set or engine or limit:
             raise ConfigError("`--mine` looks at your own memory: `--set`, `--engine` and `--limit` don't go with it")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from stillroom.cli.options import Flag, current_settings
 from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.cli.rulings import remedy, why
 from stillroom.clock import Clock, SystemClock
-from stillroom.config import Settings, load_settings
+from stillroom.config import Settings
 from stillroom.errors import RecordingError
 from stillroom.lanes import WHO
 from stillroom.pausing import paused_since
@@ -22,10 +23,9 @@ def explain_command(
     thread: str,
     /,
     *,
-    home: Path | None = None,
     cwd: Path | None = None,
-    backfill: bool = False,
-    json: bool = False,
+    backfill: Flag = False,
+    json: Flag = False,
 ) -> int:
     """Explain what becomes of a session: every rule about extracting, selecting and keeping it, in order.
 
@@ -41,8 +41,6 @@ def explain_command(
     ----------
     thread
         The thread's id, or as much of its beginning as no other id has; `stillroom threads` lists them.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     cwd
         Ask as `stillroom run --cwd` would.
     backfill
@@ -50,7 +48,7 @@ def explain_command(
     json
         Print every ruling as JSON.
     """
-    settings = load_settings(home=home).impatient
+    settings = current_settings().impatient
     clock = SystemClock()
     try:
         found = find_thread(settings, thread, clock=clock)

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
+from stillroom.cli.options import Flag, current_settings, option
 from stillroom.cli.output import print_data, print_lines
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.errors import RecordingError, way_out
 from stillroom.recording.exporting.export import ExportFormat, export_thread, find_thread
 
@@ -25,9 +24,8 @@ def export_command(
     *,
     format: ExportFormat,
     output: Path | None = None,
-    overwrite: bool = False,
-    max_chars: Annotated[int | None, Option(at_least=2)] = None,
-    home: Path | None = None,
+    overwrite: Flag = False,
+    max_chars: Annotated[int | None, option(at_least=2)] = None,
 ) -> int:
     """Write one session, of whichever agent, as an ATIF trajectory, a Codex rollout or a Markdown page.
 
@@ -50,10 +48,8 @@ def export_command(
         Replace the file if it is there.
     max_chars
         Cut the middle of every message and result that is longer; not in a Codex rollout.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     """
-    settings = load_settings(home=home).impatient
+    settings = current_settings().impatient
     if output is not None:
         _check(output, overwrite=overwrite)
     found = find_thread(settings, thread, clock=SystemClock())

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
+from stillroom.cli.options import Flag, current_settings, option
 from stillroom.cli.output import print_data, print_json, print_lines
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.recall.browse.listing import list_memories
 from stillroom.recall.browse.reading import read_memory
 
@@ -16,11 +14,9 @@ def list_command(
     path: str | None = None,
     /,
     *,
-    home: Path | None = None,
-    root: Path | None = None,
     cursor: str | None = None,
-    max_results: Annotated[int | None, Option(name="--max", at_least=1)] = None,
-    json: bool = False,
+    max_results: Annotated[int | None, option("--limit", "-n", at_least=1)] = None,
+    json: Flag = False,
 ) -> int:
     """List what is in the memory folder, or in a folder of it.
 
@@ -28,17 +24,13 @@ def list_command(
 
     ```
     stillroom list
-    stillroom list rollout_summaries --max 20
+    stillroom list rollout_summaries --limit 20
     ```
 
     Parameters
     ----------
     path
         A folder, relative to the memory folder. Default: the memory folder itself.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     cursor
         Where to go on: what the page before said.
     max_results
@@ -46,7 +38,7 @@ def list_command(
     json
         Print `{path, entries, next_cursor, truncated}` as JSON.
     """
-    settings = load_settings(home=home, root=root)
+    settings = current_settings()
     listing = list_memories(settings.root, path=path, cursor=cursor, max_results=max_results)
     if json:
         print_json(listing)
@@ -61,11 +53,9 @@ def read_command(
     path: str,
     /,
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    line: Annotated[int, Option(at_least=1)] = 1,
-    lines: Annotated[int | None, Option(at_least=1)] = None,
-    json: bool = False,
+    line: Annotated[int, option(at_least=1)] = 1,
+    lines: Annotated[int | None, option(at_least=1)] = None,
+    json: Flag = False,
 ) -> int:
     """Print a file of the memory folder, or some of its lines.
 
@@ -79,10 +69,6 @@ def read_command(
     ----------
     path
         The file, relative to the memory folder: `MEMORY.md`, `rollout_summaries/….md`.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     line
         The first line to print, counted from 1.
     lines
@@ -90,7 +76,7 @@ def read_command(
     json
         Print `{path, start_line_number, content, truncated}` as JSON.
     """
-    settings = load_settings(home=home, root=root)
+    settings = current_settings()
     reading = read_memory(settings.root, path, line_offset=line, max_lines=lines)
     if json:
         print_json(reading)

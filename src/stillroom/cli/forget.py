@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.moment import parse_moment
+from stillroom.cli.options import Flag, Yes, current_settings
 from stillroom.cli.output import Line, print_json, print_lines
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.errors import ConfigError
 from stillroom.undoing.choosing import Choice
 from stillroom.undoing.forgetting import Forgotten, forget
@@ -39,11 +36,9 @@ def forget_command(
     repo: str | None = None,
     match: str | None = None,
     since: str | None = None,
-    home: Path | None = None,
-    root: Path | None = None,
-    dry_run: bool = False,
-    yes: Annotated[bool, Option(short="-y")] = False,
-    json: bool = False,
+    dry_run: Flag = False,
+    yes: Yes = False,
+    json: Flag = False,
 ) -> int:
     """Forget sessions for good: what was made of them, and every line that rests on them alone.
 
@@ -68,10 +63,6 @@ def forget_command(
         All sessions whose memory says this, in upper or lower case, and every line of the memory that does.
     since
         All sessions that were active since then: `2026-11-29T18:00`, or seconds since 1970.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     dry_run
         Only show what would go.
     yes
@@ -87,7 +78,7 @@ def forget_command(
     )
     if choice == Choice():
         raise ConfigError("nothing is named", hint="name sessions, or use --repo, --match or --since")
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     if not any(path.exists() for path in (settings.database, settings.root, settings.history)):
         print_lines([("yellow", "there is no memory yet")])
         if json:

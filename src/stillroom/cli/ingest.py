@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from stillroom.cli.options import Flag, current_settings
 from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.cli.progress import progress_bars
 from stillroom.clock import SystemClock
-from stillroom.config import load_settings
 from stillroom.homes import Format
 from stillroom.recording.ingest import ingest_file
 from stillroom.recording.ingested import Ingested, IngestReport, LeftOut
@@ -25,8 +25,7 @@ def ingest_command(
     *,
     format: Format,
     cwd: Path | None = None,
-    home: Path | None = None,
-    json: bool = False,
+    json: Flag = False,
 ) -> int:
     """Take one file of sessions into Stillroom's home: a backup, another machine's, or a format without a home.
 
@@ -46,12 +45,10 @@ def ingest_command(
         How the sessions in it are stored; `docs/agents.md` tells of each.
     cwd
         The folder that the sessions worked in, for formats that don't say it, or where it has another name here.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     json
         Print `{file, format, threads, refused}` as JSON.
     """
-    settings = load_settings(home=home)
+    settings = current_settings()
     with progress_bars(wanted=not json) as listen:
         report = ingest_file(
             settings,

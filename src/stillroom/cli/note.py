@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
+from stillroom.cli.options import WORDS, Flag, current_settings
 from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.clock import SystemClock
-from stillroom.config import LOOKUP, OFFLINE, Settings, load_settings
+from stillroom.config import LOOKUP, OFFLINE, Settings
 from stillroom.errors import CommandLineError
 
 
@@ -28,16 +30,14 @@ class _Removed(msgspec.Struct, frozen=True):
 
 
 def note_command(
-    words: list[str] | None = None,
+    words: Annotated[list[str] | None, WORDS] = None,
     /,
     *,
-    home: Path | None = None,
-    root: Path | None = None,
     cwd: Path | None = None,
     name: str | None = None,
-    list: bool = False,
+    list: Flag = False,
     remove: str | None = None,
-    json: bool = False,
+    json: Flag = False,
 ) -> int:
     """Leave a note. Every session that starts from now on is given it.
 
@@ -56,10 +56,6 @@ def note_command(
     ----------
     words
         What to remember, in Markdown; `-`: what is read from standard input.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     cwd
         Only for the project of this folder.
     name
@@ -71,7 +67,7 @@ def note_command(
     json
         Print `{path, text}` as JSON; with `--list` `{notes: [{path, text}]}`, with `--remove` `{removed, text}`.
     """
-    settings = load_settings(home=home, root=root)
+    settings = current_settings()
     if sum((bool(words), list, remove is not None)) != 1:
         raise CommandLineError(
             "what is the note?" if not (words or list or remove) else "only one of WORDS, `--list` and `--remove`",

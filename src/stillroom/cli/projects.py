@@ -8,10 +8,9 @@ from typing import Annotated
 
 import msgspec
 
+from stillroom.cli.options import Flag, current_settings, flag
 from stillroom.cli.output import Line, print_answer, print_json, print_lines
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.errors import ConfigError
 from stillroom.store import Store
 from stillroom.undoing.declaring import ProjectFolders, join, list_projects, set_apart, take_back
@@ -33,11 +32,10 @@ def projects_command(
     folders: list[Path] | None = None,
     /,
     *,
-    join_them: Annotated[bool, Option(name="--join")] = False,
-    apart: bool = False,
-    undo: bool = False,
-    home: Path | None = None,
-    json: bool = False,
+    join_them: Annotated[bool, flag("--join")] = False,
+    apart: Flag = False,
+    undo: Flag = False,
+    json: Flag = False,
 ) -> int:
     """List the projects that sessions ran in, or say which folders are one project, and which are apart.
 
@@ -64,12 +62,10 @@ def projects_command(
         This is a project of its own, with all below it.
     undo
         What was said of this folder holds no more.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     json
         Print `{projects}`, or `{folders}` that are one now, as JSON.
     """
-    settings = load_settings(home=home).impatient
+    settings = current_settings().impatient
     named = folders or []
     if (wants := join_them + apart + undo) > 1:
         raise ConfigError("`--join`, `--apart` and `--undo` exclude each other")

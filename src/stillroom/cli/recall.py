@@ -8,17 +8,15 @@ from typing import assert_never
 
 import msgspec
 
+from stillroom.cli.options import Flag, current_settings
 from stillroom.cli.output import print_lines
-from stillroom.config import load_settings
 from stillroom.recall.injection.instructions import Instructions, Nothing, instructions, shown
 
 
 def recall_command(
     *,
     cwd: Path | None = None,
-    home: Path | None = None,
-    root: Path | None = None,
-    json: bool = False,
+    json: Flag = False,
 ) -> int:
     """Print what a session in this folder is given of the memory when it starts.
 
@@ -35,14 +33,10 @@ def recall_command(
     ----------
     cwd
         Where the session runs. Default: the current folder.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     json
         Print the text with what is known of it as JSON.
     """
-    settings = load_settings(home=home, root=root)
+    settings = current_settings()
     told = instructions(settings, str((cwd or Path()).absolute()))
     if json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(_as_json(told)), indent=2).decode() + "\n")

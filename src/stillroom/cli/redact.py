@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import msgspec
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
 from stillroom.cli.forget import lines_left
+from stillroom.cli.options import Flag, Yes, current_settings
 from stillroom.cli.output import console, print_json, print_lines
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.errors import ConfigError
 from stillroom.undoing.redacting import Kind, Redacted, find_secrets, redact_stored
 from stillroom.wording import plain
@@ -28,12 +24,10 @@ class _Answer(msgspec.Struct, frozen=True):
 
 def redact_command(
     *,
-    retro: bool = False,
-    home: Path | None = None,
-    root: Path | None = None,
-    dry_run: bool = False,
-    yes: Annotated[bool, Option(short="-y")] = False,
-    json: bool = False,
+    retro: Flag = False,
+    dry_run: Flag = False,
+    yes: Yes = False,
+    json: Flag = False,
 ) -> int:
     """Take out of everything that is stored what today's rules know as a secret, and say which kinds to rotate.
 
@@ -49,10 +43,6 @@ def redact_command(
     ----------
     retro
         Look back at everything that is stored. There is nothing else to redact: say it, so that it is meant.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     dry_run
         Only show what would be taken out.
     yes
@@ -62,7 +52,7 @@ def redact_command(
     """
     if not retro:
         raise ConfigError("what is new is redacted by itself", hint="`--retro` looks back at what is stored")
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     if not any(path.exists() for path in (settings.database, settings.root, settings.history)):
         print_lines([("yellow", "there is no memory yet")])
         if json:

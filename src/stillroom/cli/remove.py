@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
+from stillroom.cli.options import WORDS, Flag, Yes, current_settings
 from stillroom.cli.output import Line, print_json, print_lines
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.errors import CommandLineError
 from stillroom.undoing.removing import RemovalPreview, Removed, plan_removal, remove
 from stillroom.wording import many
@@ -28,14 +26,12 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def rm_command(
-    words: list[str] | None = None,
+    words: Annotated[list[str] | None, WORDS] = None,
     /,
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    dry_run: bool = False,
-    yes: Annotated[bool, Option(short="-y")] = False,
-    json: bool = False,
+    dry_run: Flag = False,
+    yes: Yes = False,
+    json: Flag = False,
 ) -> int:
     """Remove one statement from the memory for good.
 
@@ -53,10 +49,6 @@ def rm_command(
     ----------
     words
         The line, as `FILE:LINE`, or words of the statement. If several statements have them, they are listed.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     dry_run
         Only show what would go.
     yes
@@ -67,7 +59,7 @@ def rm_command(
     asked = " ".join(words or ()).strip()
     if not asked:
         raise CommandLineError("which statement?", hint="`stillroom rm MEMORY.md:34`, or words of it")
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     if not any(path.exists() for path in (settings.database, settings.root)):
         if json:
             print_json(_Answer(None, None))

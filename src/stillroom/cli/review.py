@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.editor import open_editor
+from stillroom.cli.options import Flag, current_settings, flag
 from stillroom.cli.output import console, print_data, print_json
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import Settings, load_settings
+from stillroom.config import Settings
 from stillroom.errors import ConfigError
 from stillroom.lanes import WHO
 from stillroom.reviewing.deciding import Accepted, accept, edit, reject
@@ -34,13 +33,11 @@ class _Answer(msgspec.Struct, frozen=True):
 
 def review_command(
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    accept_it: Annotated[bool, Option(name="--accept")] = False,
-    reject_it: Annotated[bool, Option(name="--reject")] = False,
-    edit_it: Annotated[bool, Option(name="--edit")] = False,
+    accept_it: Annotated[bool, flag("--accept")] = False,
+    reject_it: Annotated[bool, flag("--reject")] = False,
+    edit_it: Annotated[bool, flag("--edit")] = False,
     trust: str | None = None,
-    json: bool = False,
+    json: Flag = False,
 ) -> int:
     """Show what a consolidation made and what holds it back, or decide about it.
 
@@ -57,10 +54,6 @@ def review_command(
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     accept_it
         Bring it into the memory folder, as one version of the history. Files that you changed since stay yours.
     reject_it
@@ -74,7 +67,7 @@ def review_command(
     """
     if accept_it + reject_it + edit_it + (trust is not None) > 1:
         raise ConfigError("only one of `--accept`, `--reject`, `--edit` and `--trust` can be had")
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     accepted = None
     if accept_it:
         accepted = _accept(settings)

@@ -12,12 +12,11 @@ import msgspec
 
 from stillroom.cli.forecast import agrees
 from stillroom.cli.moment import parse_moment
+from stillroom.cli.options import Flag, Yes, current_settings, option
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.report import print_report
 from stillroom.cli.signals import until_stopped
 from stillroom.clock import Clock, FixedClock, SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.errors import CommandLineError
 from stillroom.extract.workers import fork_workers
 from stillroom.pass_lock import take_pass_lock
@@ -27,23 +26,21 @@ from stillroom.store.rules.values import most_threads
 
 def run_command(
     *,
-    home: Path | None = None,
-    root: Path | None = None,
     cwd: Path | None = None,
-    sessions: Annotated[list[str] | None, Option(name="--session")] = None,
+    sessions: Annotated[list[str] | None, option("--session")] = None,
     trigger_thread: str | None = None,
-    ephemeral: bool = False,
-    backfill: bool = False,
-    upgrade: bool = False,
-    again: bool = False,
+    ephemeral: Flag = False,
+    backfill: Flag = False,
+    upgrade: Flag = False,
+    again: Flag = False,
     engine: str | None = None,
-    retry: bool = False,
-    adopt: bool = False,
-    max_threads: Annotated[int | None, Option(name="--max", at_least=0)] = None,
-    dry_run: bool = False,
-    yes: Annotated[bool, Option(short="-y")] = False,
+    retry: Flag = False,
+    adopt: Flag = False,
+    max_threads: Annotated[int | None, option("--limit", "-n", at_least=0)] = None,
+    dry_run: Flag = False,
+    yes: Yes = False,
     now: str | None = None,
-    json: bool = False,
+    json: Flag = False,
 ) -> int:
     """Distil finished sessions into the memory folder: extract what is new, then consolidate.
 
@@ -54,7 +51,7 @@ def run_command(
     ```
     stillroom run                        # what a hook does
     stillroom run --backfill             # everything that is finished, however old
-    stillroom run --backfill --max 20    # the newest 20 of it
+    stillroom run --backfill --limit 20    # the newest 20 of it
     stillroom run --backfill --dry-run   # what that would send to a model, and what it costs
     stillroom run --session 019a0001     # this one, at once
     stillroom run --json | jq .extract
@@ -62,10 +59,6 @@ def run_command(
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     cwd
         Extract only sessions that ran in this folder or below it.
     sessions
@@ -105,7 +98,7 @@ def run_command(
     """
     if engine and not (again or sessions):
         raise CommandLineError("`--engine` goes with `--again` or `--session`", hint="stillroom run --again …")
-    settings = load_settings(home=home, root=root)
+    settings = current_settings()
     if engine:
         memories = msgspec.structs.replace(settings.memories, extract_model=engine)
         settings = msgspec.structs.replace(settings, memories=memories)

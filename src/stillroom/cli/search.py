@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 from stillroom.cli.folder import say_more
+from stillroom.cli.options import WORDS, Flag, current_settings, option
 from stillroom.cli.output import print_data, print_json, print_lines
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import LOOKUP, load_settings
+from stillroom.config import LOOKUP
 from stillroom.errors import ConfigError
 from stillroom.recall.browse.matching import AllOnSameLine, AllWithinLines, AnyQuery, MatchMode
 from stillroom.recall.browse.searching import Match, SearchResult, search_memories
@@ -18,20 +18,18 @@ from stillroom.recall.fulltext.ranked import Hit, RankedResult, RankedSearch
 
 
 def search_command(
-    words: list[str],
+    words: Annotated[list[str], WORDS],
     /,
     *,
-    home: Path | None = None,
-    root: Path | None = None,
     cwd: Path | None = None,
     mode: str | None = None,
     path: str | None = None,
-    context: Annotated[int | None, Option(at_least=0)] = None,
-    case_sensitive: bool = False,
-    normalized: bool = False,
-    max_results: Annotated[int | None, Option(name="--max", at_least=1)] = None,
+    context: Annotated[int | None, option(at_least=0)] = None,
+    case_sensitive: Flag = False,
+    normalized: Flag = False,
+    max_results: Annotated[int | None, option("--limit", "-n", at_least=1)] = None,
     cursor: str | None = None,
-    json: bool = False,
+    json: Flag = False,
 ) -> int:
     """Search the memory: the best pieces first, or every line that holds the words exactly.
 
@@ -52,10 +50,6 @@ def search_command(
     ----------
     words
         What to look for. No character has a special meaning.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     cwd
         Ranked: leave out what other projects than this folder's said.
     mode
@@ -76,7 +70,7 @@ def search_command(
     json
         Print the whole answer as JSON.
     """
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     exact = {"--path": path, "--context": context, "--case-sensitive": case_sensitive, "--normalized": normalized}
     given = [name for name, value in exact.items() if value not in (None, False)]
     if mode == "ranked" or (mode is None and not given):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stillroom.cli.options import Flag, current_settings
 from stillroom.cli.output import print_data, print_json, print_lines
-from stillroom.config import load_settings
 from stillroom.recall.injection.sharing import propose
 from stillroom.wording import many
 
@@ -14,9 +14,7 @@ def share_command(
     *,
     cwd: Path | None = None,
     file: str | None = None,
-    home: Path | None = None,
-    root: Path | None = None,
-    json: bool = False,
+    json: Flag = False,
 ) -> int:
     """Print a patch that adds your wishes for this project to its AGENTS.md, for you to look at and apply.
 
@@ -35,14 +33,10 @@ def share_command(
         A folder of the project. Default: the current folder.
     file
         The file to add to, from the top of the project. Default: `AGENTS.md`, or `CLAUDE.md` if only that is there.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     json
         Print `{file, folder, rules, patch}` as JSON.
     """
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     found = propose(settings, (cwd or Path()).absolute(), file=file)
     if json:
         print_json(found)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated
 
 from stillroom.cli.moment import moment
+from stillroom.cli.options import Flag, Verbose, current_settings
 from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.cli.rulings import why
 from stillroom.clock import DAY_SECONDS, SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import OFFLINE, load_settings
+from stillroom.config import OFFLINE
 from stillroom.insight.facts import Facts
 from stillroom.insight.status import PassLine, Spent, Status, read_status
 from stillroom.store import Store
@@ -48,10 +46,8 @@ _TOLD_UNKNOWN = 8
 
 def status_command(
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    verbose: Annotated[bool, Option(short="-v")] = False,
-    json: bool = False,
+    verbose: Verbose = False,
+    json: Flag = False,
 ) -> int:
     """Show what Stillroom knows, what it did last, what it spent, and what the next pass would do.
 
@@ -65,16 +61,12 @@ def status_command(
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     verbose
         Name every memory that leaves within a week.
     json
         Print everything as JSON.
     """
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     clock = SystemClock()
     with Store.look(settings.database, clock=clock, limits=settings.database_limits) as store:
         status = read_status(settings, store, clock)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from stillroom.cli.options import Flag, current_settings
 from stillroom.cli.output import console, print_data, print_json, print_lines
 from stillroom.clock import SystemClock
-from stillroom.config import Settings, load_settings
+from stillroom.config import Settings
 from stillroom.errors import ConfigError, RecordingError
 from stillroom.pausing import pause, paused_since, resume, told_pause
 from stillroom.recording.exporting.export import find_thread
@@ -47,12 +48,10 @@ def pause_command(*, home: Path | None = None, json: bool = False) -> int:
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     json
         Print `{paused_since, changed}` as JSON.
     """
-    place = load_settings(home=home).home
+    place = current_settings().home
     moment = datetime.fromtimestamp(SystemClock().now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     with naming(str(place), "written"):
         changed = pause(str(place), moment)
@@ -74,12 +73,10 @@ def resume_command(*, home: Path | None = None, json: bool = False) -> int:
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     json
         Print `{paused_since, changed}` as JSON.
     """
-    place = load_settings(home=home).home
+    place = current_settings().home
     with naming(str(place), "written"):
         changed = resume(str(place))
     if json:
@@ -91,12 +88,11 @@ def resume_command(*, home: Path | None = None, json: bool = False) -> int:
 
 def memories_command(
     *,
-    off: bool = False,
-    on: bool = False,
+    off: Flag = False,
+    on: Flag = False,
     cwd: Path | None = None,
     thread: str | None = None,
-    home: Path | None = None,
-    json: bool = False,
+    json: Flag = False,
 ) -> int:
     """Switch the memory off, or on again, for a project: its sessions are told nothing and nothing is learnt of them.
 
@@ -121,12 +117,10 @@ def memories_command(
         A folder of the project. Default: the current folder.
     thread
         Instead of a project: one session, by the beginning of its id. Whatever its agent says of it, this counts.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     json
         Print what was done, or `{switched_off}`, as JSON.
     """
-    settings = load_settings(home=home).impatient
+    settings = current_settings().impatient
     if off and on:
         raise ConfigError("`--off` and `--on` exclude each other")
     if thread is not None and cwd is not None:

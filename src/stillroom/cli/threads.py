@@ -10,13 +10,13 @@ from typing import Annotated
 import msgspec
 
 from stillroom.cli.moment import moment
+from stillroom.cli.options import Flag, current_settings, option
 from stillroom.cli.output import Line, print_data, print_json, print_lines
 from stillroom.cli.progress import progress_bars
 from stillroom.cli.rulings import remedy, why
 from stillroom.cli.signals import until_stopped
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import Settings, load_settings
+from stillroom.config import Settings
 from stillroom.errors import ConfigError, WorkspaceError
 from stillroom.extract.counting import count_threads
 from stillroom.extract.register import RegisterReport, register_threads
@@ -70,7 +70,7 @@ class ThreadList(msgspec.Struct, frozen=True, kw_only=True):
     """What `--json` prints."""
 
     threads: list[ThreadRow]
-    #: Threads that were left out because of `--max`.
+    #: Threads that were left out because of `--limit`.
     left_out: int
     #: Files that can't be understood; empty with `--no-scan`.
     broken: tuple[Broken, ...]
@@ -78,13 +78,12 @@ class ThreadList(msgspec.Struct, frozen=True, kw_only=True):
 
 def threads_command(
     *,
-    home: Path | None = None,
     agent: str | None = None,
     cwd: Path | None = None,
-    max_results: Annotated[int | None, Option(name="--max", at_least=0)] = None,
-    no_scan: bool = False,
-    count: bool = False,
-    json: bool = False,
+    max_results: Annotated[int | None, option("--limit", "-n", at_least=0)] = None,
+    no_scan: Flag = False,
+    count: Flag = False,
+    json: Flag = False,
 ) -> int:
     """List the sessions that were found, newest first, with what the next pass does with each, and why.
 
@@ -92,15 +91,13 @@ def threads_command(
     `--count`; a `+` says that the session went on since. Tokens are those of what a model would be given.
 
     ```
-    stillroom threads --cwd . --max 20
+    stillroom threads --cwd . --limit 20
     stillroom threads --agent codex --count
     stillroom threads --json | jq '.threads[] | select(.state == "failed")'
     ```
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     agent
         Only sessions of this agent: `codex`, `claude-code`, …
     cwd
@@ -114,7 +111,7 @@ def threads_command(
     json
         Print `{threads, left_out, broken}` as JSON.
     """
-    settings = load_settings(home=home)
+    settings = current_settings()
     if agent is not None and agent not in HOMES:
         raise ConfigError(f"`--agent {agent}` is not known", hint=f"it is one of: {', '.join(HOMES)}")
     clock = SystemClock()
@@ -212,7 +209,7 @@ def _beside(rows: Sequence[ThreadRow], left_out: int, broken: Sequence[Broken], 
         none = "no such session is known; `stillroom threads` shows all" if narrowed else "no session is known"
         yield "yellow", none
     if left_out:
-        yield "yellow", f"and {left_out:,} more; a larger `--max` shows them"
+        yield "yellow", f"and {left_out:,} more; a larger `--limit` shows them"
     for file in broken[:_BROKEN_TOLD]:
         where = "" if file.path in file.reason else f"`{file.path}`: "
         yield "yellow", f"not readable: {where}{file.reason}"

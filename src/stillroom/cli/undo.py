@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
 from stillroom.cli.alone import store_alone
 from stillroom.cli.asking import agrees
+from stillroom.cli.options import Flag, Yes, current_settings
 from stillroom.cli.output import console, print_json, print_lines
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.undoing.undo import Undone, UndoPreview, plan_undo, undo
 from stillroom.undoing.versions import open_history
 from stillroom.wording import many, plain
@@ -35,12 +33,10 @@ def undo_command(
     version: str | None = None,
     /,
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    discard_edits: bool = False,
-    dry_run: bool = False,
-    yes: Annotated[bool, Option(short="-y")] = False,
-    json: bool = False,
+    discard_edits: Flag = False,
+    dry_run: Flag = False,
+    yes: Yes = False,
+    json: Flag = False,
 ) -> int:
     """Take the last consolidation back, or a named one with everything after it.
 
@@ -57,10 +53,6 @@ def undo_command(
     ----------
     version
         A consolidation of `stillroom log` (the first letters will do). Default: the last one that stands.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     discard_edits
         Give your edits up in files where they touch the same lines. They stay in the history.
     dry_run
@@ -70,7 +62,7 @@ def undo_command(
     json
         Print `{preview, done}` as JSON.
     """
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     if not settings.database.is_file():
         if json:
             print_json(_Answer(None, None))
@@ -104,12 +96,10 @@ def redo_command(*, home: Path | None = None, json: bool = False) -> int:
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     json
         Print `{sessions}` as JSON: how many it concerns.
     """
-    settings = load_settings(home=home).impatient
+    settings = current_settings().impatient
     sessions = 0
     if settings.database.is_file():
         with store_alone(settings, SystemClock()) as store:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from stillroom.cli.options import Flag, current_settings, flag, option
 from stillroom.cli.output import print_data, print_json, print_lines
-from stillroom.command_line.command import Option
-from stillroom.config import load_settings
 from stillroom.undoing.versions import Difference, Version, change_of, change_since, open_history, resolve, versions
 from stillroom.wording import many
 
@@ -25,27 +23,24 @@ class _Log(msgspec.Struct, frozen=True):
 
 def log_command(
     *,
-    home: Path | None = None,
-    max_versions: Annotated[int, Option(name="--max", at_least=1)] = _LISTED,
-    json: bool = False,
+    max_versions: Annotated[int, option("--limit", "-n", at_least=1)] = _LISTED,
+    json: Flag = False,
 ) -> int:
     """List the versions of the memory folder, newest first: what each consolidation, edit and undo changed.
 
     ```
     stillroom log
-    stillroom log --max 100 --json
+    stillroom log --limit 100 --json
     ```
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     max_versions
         At most so many.
     json
         Print `{versions: [{commit, at, subject, changed, run, left}]}` as JSON.
     """
-    settings = load_settings(home=home)
+    settings = current_settings()
     if not settings.history.exists():
         if json:
             print_json(_Log([]))
@@ -68,11 +63,9 @@ def diff_command(
     version: str = "HEAD",
     /,
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    now: bool = False,
-    everything: Annotated[bool, Option(name="--all")] = False,
-    json: bool = False,
+    now: Flag = False,
+    everything: Annotated[bool, flag("--all")] = False,
+    json: Flag = False,
 ) -> int:
     """Show what a version of the memory folder changed: the newest one, if none is named.
 
@@ -88,10 +81,6 @@ def diff_command(
     ----------
     version
         A commit of `stillroom log` (its first letters will do), or `HEAD`, `HEAD~1`, ….
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     now
         Show instead how the folder differs by now from that version.
     everything
@@ -99,7 +88,7 @@ def diff_command(
     json
         Print `{before, after, diff, left_out}` as JSON.
     """
-    settings = load_settings(home=home, root=root)
+    settings = current_settings()
     if not settings.history.exists():
         if json:
             print_json(Difference(before=None, after=None, diff=""))

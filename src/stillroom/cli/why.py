@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
 from stillroom.cli.moment import moment
+from stillroom.cli.options import Flag, current_settings
 from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.clock import SystemClock
-from stillroom.config import OFFLINE, load_settings
+from stillroom.config import OFFLINE
 from stillroom.insight.why.answer import Answer, Rests, Support, Why
 from stillroom.insight.why.asking import asking
 from stillroom.insight.why.origin import Origin
@@ -29,10 +29,8 @@ def why_command(
     line: str,
     /,
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    whole: bool = False,
-    json: bool = False,
+    whole: Flag = False,
+    json: Flag = False,
 ) -> int:
     """Explain a line of the memory: who wrote it, which sessions it rests on, who said so, how often it was cited.
 
@@ -46,16 +44,12 @@ def why_command(
     ----------
     line
         `FILE:LINE`, the file relative to the memory folder; or a phrase, of which the lines are explained that say it.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     whole
         Search long sessions to their ends, however long it takes. Default: the first 32 MB of each.
     json
         Print `{asked, lines, more_lines}` as JSON.
     """
-    settings = load_settings(home=home, root=root).impatient
+    settings = current_settings().impatient
     with asking(settings, line) as asked:
         # git is at work now: what is imported from here on takes none of the user's time.
         from stillroom.insight.why.explaining import answer

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 from typing import Annotated
 
+from stillroom.cli.options import Flag, current_settings, option
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import SERVING, load_settings
+from stillroom.config import SERVING
 from stillroom.errors import ConfigError
 
 
 def mcp_command(
     *,
-    home: Path | None = None,
-    root: Path | None = None,
-    http: bool = False,
+    http: Flag = False,
     host: str = "127.0.0.1",
-    port: Annotated[int, Option(at_least=0, at_most=65535)] = SERVING.http_port,
-    no_token: bool = False,
+    port: Annotated[int, option(at_least=0, at_most=65535)] = SERVING.http_port,
+    no_token: Flag = False,
 ) -> int:
     """Serve the memory over the Model Context Protocol: tools to list, read and search it and to add a note, and what
     a session is told at its start as a prompt and a resource.
@@ -36,10 +33,6 @@ def mcp_command(
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
-    root
-        The memory folder. Default: `memories.root` of the settings, else `memories` under the home.
     http
         Serve over HTTP instead of standard input and output.
     host
@@ -51,7 +44,7 @@ def mcp_command(
     """
     if not http and (no_token or host != "127.0.0.1" or port != SERVING.http_port):
         raise ConfigError("`--host`, `--port` and `--no-token` go with `--http`")
-    settings = load_settings(home=home, root=root)
+    settings = current_settings()
     # The SDK takes a second to import: what can be refused is refused before.
     from stillroom.mcp.server import build_server
     from stillroom.mcp.token import kept_token

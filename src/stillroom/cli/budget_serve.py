@@ -10,14 +10,13 @@ import socket
 import sys
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 from stillroom.budget import RolloutBudgetConfig
 from stillroom.budget.config import given_keys
+from stillroom.cli.options import current_settings, option
 from stillroom.clock import SystemClock
-from stillroom.command_line.command import Option
-from stillroom.config import GATEWAY, Settings, load_settings
+from stillroom.config import GATEWAY, Settings
 from stillroom.errors import ConfigError
 
 #: Of the limit, where nothing is said: early enough to plan, late enough to matter, and the end.
@@ -27,11 +26,10 @@ _TOLD_AT_SHARES = (2, 4, 10)
 def serve_command(
     *,
     upstream: str,
-    limit: Annotated[int | None, Option(at_least=1)] = None,
+    limit: Annotated[int | None, option(at_least=1)] = None,
     remind_at: str | None = None,
     tree: str | None = None,
-    home: Path | None = None,
-    port: Annotated[int, Option(at_least=0, at_most=65535)] = GATEWAY.port,
+    port: Annotated[int, option(at_least=0, at_most=65535)] = GATEWAY.port,
 ) -> int:
     """Hold agents of any kind to a budget: a gateway on this machine between them and their model.
 
@@ -60,12 +58,10 @@ def serve_command(
         half, a quarter and a tenth.
     tree
         The budget of requests that name none. Default: a new one.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     port
         The port on 127.0.0.1; 0 for any that is free.
     """
-    settings = load_settings(home=home)
+    settings = current_settings()
     config = _config(settings, limit=limit, remind_at=remind_at)
     name = tree or f"gateway-{datetime.now():%Y-%m-%dT%H-%M-%S}-{os.getpid()}"
     return asyncio.run(_serve(settings, config, upstream=upstream, default_tree=name, port=port))

@@ -7,13 +7,12 @@ import json as json_module
 import os
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from rich.console import Console
 
-from stillroom.command_line.command import Option
-from stillroom.config import Settings, load_settings
+from stillroom.cli.options import Flag, Yes, current_settings
+from stillroom.config import Settings
 from stillroom.errors import SettingsRefused, StillroomError
 from stillroom.integrations.files import unified_diff
 from stillroom.integrations.installing import AGENTS, Plan, apply, detected, plan_install, plan_removal
@@ -26,10 +25,9 @@ _Planner = Callable[[str, Settings, Programs, Mapping[str, str]], Plan]
 def init_command(
     *,
     agent: list[str] | None = None,
-    home: Path | None = None,
-    dry_run: bool = False,
-    yes: Annotated[bool, Option(short="-y")] = False,
-    json: bool = False,
+    dry_run: Flag = False,
+    yes: Yes = False,
+    json: Flag = False,
 ) -> int:
     """Install the hooks through which your agents' sessions are given the memory, and start passes.
 
@@ -47,8 +45,6 @@ def init_command(
     ----------
     agent
         `claude-code` or `codex`; may be given several times. Default: those that are installed.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     dry_run
         Show the edits and write nothing.
     yes
@@ -56,17 +52,16 @@ def init_command(
     json
         Print what was done as JSON on stdout, and don't ask.
     """
-    settings = load_settings(home=home)
+    settings = current_settings()
     return _work(plan_install, settings, agent, removing=False, dry_run=dry_run, ask=not (yes or json), json=json)
 
 
 def uninit_command(
     *,
     agent: list[str] | None = None,
-    home: Path | None = None,
-    dry_run: bool = False,
-    yes: Annotated[bool, Option(short="-y")] = False,
-    json: bool = False,
+    dry_run: Flag = False,
+    yes: Yes = False,
+    json: Flag = False,
 ) -> int:
     """Take out what `stillroom init` put into your agents' settings, and nothing else.
 
@@ -81,8 +76,6 @@ def uninit_command(
     ----------
     agent
         `claude-code` or `codex`; may be given several times. Default: all of them.
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     dry_run
         Show the edits and write nothing.
     yes
@@ -90,7 +83,7 @@ def uninit_command(
     json
         Print what was done as JSON on stdout, and don't ask.
     """
-    settings = load_settings(home=home)
+    settings = current_settings()
     names = agent or list(AGENTS)
     return _work(plan_removal, settings, names, removing=True, dry_run=dry_run, ask=not (yes or json), json=json)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json as json_module
 import os
 from functools import partial
-from pathlib import Path
 
 import msgspec
 from rich.console import Console
 
+from stillroom.cli.options import Flag, current_home
 from stillroom.clock import SystemClock
-from stillroom.config import default_home
 from stillroom.insight.doctor.examine import Report, examine
 from stillroom.insight.doctor.finding import Finding
 from stillroom.integrations.hook_checks import check_hooks
@@ -22,10 +21,9 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", ""), "warning": ("warn", "yell
 
 def doctor_command(
     *,
-    home: Path | None = None,
-    fix: bool = False,
-    model: bool = False,
-    json: bool = False,
+    fix: Flag = False,
+    model: Flag = False,
+    json: Flag = False,
 ) -> int:
     """Look for what keeps Stillroom from working, and say what to do about each.
 
@@ -41,8 +39,6 @@ def doctor_command(
 
     Parameters
     ----------
-    home
-        Where Stillroom keeps its files. Default: `$STILLROOM_HOME`, else `~/.stillroom`.
     fix
         Do what is safe: close the folders to others, give back what killed processes held, complete or clear what they
         left, begin a new history where it is gone or damaged.
@@ -51,9 +47,8 @@ def doctor_command(
     json
         Print everything that was looked at as JSON.
     """
-    place = (home or default_home(os.environ)).absolute()
     report = examine(
-        place,
+        current_home(),
         SystemClock(),
         environ=os.environ,
         further=partial(check_hooks, environ=os.environ),

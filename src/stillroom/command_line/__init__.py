@@ -1,1 +1,0 @@
-"""The command line: functions with plain signatures and docstrings become commands with options and a help page."""
