@@ -72,7 +72,6 @@ WHOLE = (
     "recording/adapters",
     "sandbox/test_jail_tools.py",
     "service",
-    "test_imports.py",
     "undoing/test_declaring.py",
     "undoing/test_forgetting.py",
     "undoing/test_redacting.py",

@@ -77,7 +77,7 @@ def test_context_separates_matches(home: Path, capsys: pytest.CaptureFixture[str
         (["x", "--mode", "lines:0"], "`--mode lines:0` is not known"),
         (["x", "--mode", "ranked", "--normalized"], "`--normalized` does not go with `--mode ranked`"),
         (["x", "--mode", "any", "--cwd", "."], "`--cwd` goes with a ranked search only"),
-        ([], "WORDS is missing"),
+        ([], "parameter WORDS requires an argument"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

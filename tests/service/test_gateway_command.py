@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from stillroom.budget import RolloutBudgetConfig
+from stillroom.cli.budget_serve import _config
 from stillroom.config import load_settings
 from stillroom.errors import ConfigError
-from stillroom.service.command import _config
 
 
 def config(

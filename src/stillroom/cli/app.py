@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -86,6 +86,7 @@ COMMANDS: dict[str, Command | Commands] = {
     "eval": Command("stillroom.cli.evaluate:eval_command", _UPKEEP, "Measure the quality of the memory."),
 }
 _GLOBAL = Group("Global options", sort_key=10)
+_GLOBAL_OPTIONS = frozenset(f"--{name}" for name in Places._fields)
 #: What these do is done file by file, each whole.
 _ONE_BY_ONE = frozenset({"init", "uninit", "doctor"})
 
@@ -154,7 +155,7 @@ def run_command(tokens: Sequence[str]) -> int:
     before = places.set(Places())
     try:
         app = build_app(listing=_lists_commands(tokens))
-        done = app.meta(list(tokens), print_error=False, exit_on_error=False, result_action="return_value")
+        done = app.meta(_global_first(tokens), print_error=False, exit_on_error=False, result_action="return_value")
         return done if isinstance(done, int) else 0
     except CycloptsError as error:
         print_error(_sentence(error), hint=_usage(error))
@@ -183,6 +184,25 @@ def run_command(tokens: Sequence[str]) -> int:
         return _interrupted(tokens, stopped.exit_code)
     finally:
         places.reset(before)
+
+
+def _global_first(tokens: Sequence[str]) -> list[str]:
+    """The same with `--home` and `--root` ahead of the command, wherever they stood: words of a command may begin with
+    dashes, and would take them."""
+    ahead: list[str] = []
+    rest: list[str] = []
+    given = iter(tokens)
+    for token in given:
+        if token == "--":
+            rest += [token, *given]
+        elif token in _GLOBAL_OPTIONS:
+            value = list(islice(given, 1))
+            (ahead if value else rest).extend([token, *value])
+        elif token.partition("=")[0] in _GLOBAL_OPTIONS:
+            ahead.append(token)
+        else:
+            rest.append(token)
+    return ahead + rest
 
 
 def _lists_commands(tokens: Sequence[str]) -> bool:
