@@ -24,6 +24,7 @@ from stillroom.progress import Progress, ProgressListener, silent
 
 ECHO_CYCLES = 10
 _ROUNDS = (1, 2)
+_LISTS = re.compile(r"^### .*\n(?:(?!#).*\n)*", re.MULTILINE)
 _SAID = re.compile(r'the user (?:said|asked|decided): "([^"]+)"')
 
 
@@ -31,7 +32,7 @@ _SAID = re.compile(r'the user (?:said|asked|decided): "([^"]+)"')
 class Size:
     """How large the memory is."""
 
-    statements: int  #: bullets of `MEMORY.md`
+    statements: int  #: bullets of `MEMORY.md` but its lists of summary files and keywords
     bytes: int  #: of `MEMORY.md`
 
 
@@ -123,7 +124,8 @@ def scenarios_of(path: Path) -> list[Scenario]:
 
 def _size(trial: Trial) -> Size:
     handbook = trial.handbook()
-    return Size(statements=len(bullets_of(handbook)), bytes=len(handbook.encode()))
+    listed = _LISTS.sub("", handbook)
+    return Size(statements=len(bullets_of(listed)), bytes=len(handbook.encode()))
 
 
 def _leaked(own: Sequence[Mapping[str, Any]], given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 KINDS = ("lasting", "negative", "want", "passing", "opinion", "nod", "undo", "because", "plan", "strong", "explicit")
+"""What is counted in every sentence."""
+_ALL = (*KINDS, "changed", "ended")
 #: Scripts that are written without spaces, or whose words carry endings.
 _JOINED = re.compile(r"[\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 
@@ -40,6 +42,21 @@ def without(kind: str, text: str) -> str:
     return anywhere[kind].sub(" ", spaced[kind].sub(" ", text.replace("’", "'")))
 
 
+def places(kind: str, text: str) -> list[tuple[int, int]]:
+    """Where the cues of this kind are in `text`: begin and end."""
+    text = text.replace("’", "'")
+    spaced, anywhere = _patterns()
+    found = [match.span() for match in spaced[kind].finditer(text)]
+    return found + ([match.span() for match in anywhere[kind].finditer(text)] if _JOINED.search(text) else [])
+
+
+@cache
+def families() -> dict[str, str]:
+    """Which names stand for a choice of one kind: `pnpm` and `yarn` are both package managers."""
+    names = _named()["families"]
+    return {name: family for family, members in names.items() for name in members.split()}
+
+
 @cache
 def stopwords() -> frozenset[str]:
     """Words that no sentence is about."""
@@ -48,6 +65,11 @@ def stopwords() -> frozenset[str]:
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
+    return {name: table for name, table in _named().items() if name != "families"}
+
+
+@cache
+def _named() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("cues.toml").read_text(encoding="utf-8"))
 
 
@@ -55,7 +77,7 @@ def _table() -> dict[str, dict[str, Any]]:
 def _patterns() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
     table = _table()
     spaced, anywhere = {}, {}
-    for kind in KINDS:
+    for kind in _ALL:
         apart = [word for language in table.values() if "anywhere" not in language for word in language.get(kind, [])]
         joined = [word for language in table.values() if "anywhere" in language for word in language.get(kind, [])]
         spaced[kind] = re.compile(rf"(?<!\w)(?:{'|'.join(apart)})(?!\w)", re.IGNORECASE)

@@ -77,11 +77,13 @@ class Block:
 def merge(group: Group) -> Block:
     """Merge a group's sessions, newest first."""
     entries: list[tuple[str, str, list[Session], list[Task]]] = []
+    first_said = _first_said(group.sessions)
     for session in group.sessions:
         for task in session.tasks:
-            known = next((e for e in entries if words.folded(e[0]) == words.folded(task.name)), None)
+            name = first_said.get(id(task), task.name)
+            known = next((e for e in entries if words.folded(e[0]) == words.folded(name)), None)
             if known is None:
-                entries.append((task.name, task.outcome, [session], [task]))
+                entries.append((name, task.outcome, [session], [task]))
             else:
                 known[3].append(task)
                 if session not in known[2]:
@@ -95,6 +97,7 @@ def merge(group: Group) -> Block:
                 for kind, bullets in task.bullets.items():
                     for bullet in bullets:
                         _add(lines, kind, bullet, session, number)
+    lines += _endings(lines, group.sessions, entries)
     lines, ended = _without_superseded(lines)
     lines = _without_retired(lines)
     return Block(
@@ -105,6 +108,29 @@ def merge(group: Group) -> Block:
         ),
         lines=(*(line for line in lines if line.kind != "reference"), *_commands(lines)),
     )
+
+
+def _first_said(sessions: Sequence[Session]) -> dict[int, str]:
+    """The name of an earlier task for each task, by its id, that says nothing new and did nothing: a talk about the
+    memory, or a wish told once more, is no task of its own."""
+    seen: list[tuple[Line, str]] = []
+    found: dict[int, str] = {}
+    for session in reversed(sessions):
+        for task in session.tasks:
+            lines = [
+                Line(kind, text, conflict.claim(said(text)), session.day, [], [])
+                for kind, bullets in task.bullets.items()
+                for text in bullets
+            ]
+            earlier = [
+                next((name for old, name in seen if old.kind == line.kind and _says_the_same(old, line)), None)
+                for line in lines
+            ]
+            if task.bullets.keys() == {"preference"} and earlier[0] and all(earlier):
+                found[id(task)] = earlier[0]
+            else:
+                seen += [(line, task.name) for line in lines]
+    return found
 
 
 def said(text: str) -> str:
@@ -187,15 +213,48 @@ def _without_superseded(lines: Sequence[Line]) -> tuple[list[Line], list[Claim]]
         if heir is None:
             kept.append(line)
         else:
-            heir.supersedes.append(f'"{words.shorten(line.claim.text, 120)}", {line.day}')
+            match = _COMMAND.match(line.text) if line.kind == "reference" else None
+            old = match[1] if match else f'"{words.shorten(line.claim.text, 120)}"'
+            heir.supersedes.append(f"{old}, {line.day}")
             ended.append(line.claim)
     return kept, ended
 
 
 def _ends(later: Line, earlier: Line) -> bool:
-    if later.kind != "preference" or earlier.kind not in ("preference", "knowledge"):
+    if later.kind != "preference":
         return False
-    return conflict.supersedes(later.claim, earlier.claim)
+    if earlier.kind in ("preference", "knowledge"):
+        return conflict.supersedes(later.claim, earlier.claim)
+    match = _COMMAND.match(earlier.text) if earlier.kind == "reference" else _CURED_BY.search(earlier.text)
+    command = next(filter(None, match.groups()), "") if match else ""
+    return bool(command) and conflict.ends_program(later.claim, command)
+
+
+def _endings(
+    lines: Sequence[Line], sessions: Sequence[Session], entries: Sequence[tuple[str, str, list[Session], list[Task]]]
+) -> list[Line]:
+    """What a person said beside which ends a line of an earlier session: "tox is dead" is no memory by itself, and is
+    one where the memory says to run tox. What they said next goes with it when it is about the same."""
+    found: list[Line] = []
+    for session in sessions:
+        older = [line for line in lines if line.day < session.day]
+        number = next(at for at, (_, _, those, _) in enumerate(entries, 1) if session in those)
+        taken = ""
+        for at, quote in enumerate(session.aside):
+            claim = conflict.claim(quote)
+            if not claim.changes or quote == taken:
+                continue
+            line = Line("preference", f'the user said: "{quote}"', claim, session.day, [number], [session.reference])
+            ended = next((each for each in older if _ends(line, each)), None)
+            if ended is None:
+                continue
+            after = session.aside[at + 1] if at + 1 < len(session.aside) else ""
+            if after and claim.subject <= claim.refused and conflict.share_a_word(after, ended.claim):
+                taken = after
+                line.text = f'the user said: "{quote} {after}"'
+                line.claim = conflict.claim(f"{quote} {after}")
+            found.append(line)
+    return found
 
 
 def _without_retired(lines: Sequence[Line]) -> list[Line]:

@@ -26,6 +26,7 @@ _TASK = late(r"^#{2,4} Task \d+:?\s*(.*)$")
 _SECTION = late(r"^(?:#{1,6}\s*)?([A-Za-z][A-Za-z ]{3,60}?):?\s*$")
 _FIELD = late(r"^(description|task|task_group|task_outcome|cwd|keywords):\s*(.*)$")
 _HEADER = late(r"^thread_id:\s*(\S.*?)\s*$", re.MULTILINE)
+_ASIDE = late(r'^- .*?the user said: "(.+?)"(?=$| \()', re.MULTILINE)
 _HEADER_BYTES = 2000
 _LAST_SECOND = 253_402_300_799
 
@@ -50,6 +51,8 @@ class Session:
     description: str
     keywords: tuple[str, ...]
     tasks: tuple[Task, ...]
+    #: What the person said beside, word for word, in its order: evidence that `raw_memory` does not tell.
+    aside: tuple[str, ...] = ()
 
     @property
     def moment(self) -> str:
@@ -124,4 +127,5 @@ def _session(output: Stage1Output, reference: str) -> Session:
         description=front.get("description", tasks[0].name),
         keywords=tuple(word.strip() for word in front.get("keywords", "").split(",") if word.strip()),
         tasks=tuple(tasks),
+        aside=tuple(quote for quote in _ASIDE.findall(output.rollout_summary) if quote not in output.raw_memory),
     )
