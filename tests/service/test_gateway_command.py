@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stillroom.service.command import _config
 
 from stillroom.budget import RolloutBudgetConfig
 from stillroom.cli.budget_serve import _config

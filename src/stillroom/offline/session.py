@@ -220,12 +220,13 @@ class _Session:
 
     def _add_failures(self) -> None:
         for failure in self._failures:
+            self._take_other_way(failure)
             if failure.passed is None:
                 code = f" (exit {failure.run.exit_code})" if failure.run.exit_code else ""
                 text = f"`{failure.command}` failed{code} and was not seen to pass: {failure.error}"
                 self._keep(failure.turn, Line("failure", text, ((failure.run, failure.error),)))
                 continue
-            causes = self._causes(failure)
+            causes = self._causes(failure) or self._told_cure(failure)
             taken_out = failure.edits and not self._kept_edits(failure.edits)
             failure.edits = self._kept_edits(failure.edits)
             if not taken_out and (cure := _cure(failure)):
@@ -257,6 +258,28 @@ class _Session:
         near.sort(key=lambda one: -(one.score + 0.3 * share(terms(one.text), about)))
         own = list(islice((one for one in near if self._is_own(one)), 2))
         return sorted(own, key=lambda one: one.place)
+
+    def _take_other_way(self, failure: Failure) -> None:
+        """Where the command never passed: the one that the person named next, if it passed at once."""
+        if failure.passed or failure.turn + 1 >= len(self._turns):
+            return
+        turn = self._turns[failure.turn + 1]
+        named = terms(" ".join(text for text, _ in turn.sentences))
+        for place, run in enumerate(turn.steps, turn.first):
+            if isinstance(run, Ran) and shell.passed(run) and not run.edits:
+                told = shell.telling(run.command or "")
+                if told and terms(shell.base(told[0])) and terms(shell.base(told[0])) <= named:
+                    failure.passed, failure.passed_place, failure.passed_turn = run, place, turn.number
+                return
+
+    def _told_cure(self, failure: Failure) -> list[Sentence]:
+        """The person's sentences after the failure that name what made it pass, with what they say around it."""
+        about = terms(failure.passing) | terms(failure.command)
+        between = self._turns[failure.turn + 1 : failure.passed_turn + 1]
+        said = [one for one in self._users if any(one.turn == turn.number for turn in between)]
+        near = [at for at, one in enumerate(said) if terms(one.text) & about and not one.features.get("question")]
+        near = near[:2]
+        return [said[at] for at in near if size(said[at].text) >= _LEAST_WORDS]
 
     def _is_own(self, one: Sentence) -> bool:
         """Whether the assistant says it of itself, and not after a page, a file or a program."""
@@ -358,14 +381,15 @@ def _failure_text(failure: Failure, cure: str, causes: Sequence[Sentence]) -> st
     sign = f" when `{clip(failure.command, 100)}` fails"
     sign += f' with "{failure.error}"' if failure.error else ""
     why = " ".join(clip(one.text, 200) for one in causes)
+    who = "the user said" if causes and causes[0].who == "user" else "cause, said by the assistant"
     seen = f"then `{clip(failure.passing, 80)}` passed" if failure.passing != failure.command else "then it passed"
-    for told in (f' (cause, said by the assistant: "{why}"; {seen})', f' (cause, said by the assistant: "{why}")'):
+    for told in (f' ({who}: "{why}"; {seen})', f' ({who}: "{why}")'):
         if why and len(cure) + len(sign) + len(told) <= LINE_CHARS:
             return cure + sign + told
     if why:
         room = LINE_CHARS - len(cure) - len(sign) - 35
         if room > 80:
-            return f'{cure}{sign} (cause, said by the assistant: "{clip(why, room)}")'
+            return f'{cure}{sign} ({who}: "{clip(why, room)}")'
     return clip(f"{cure}{sign} ({seen})", LINE_CHARS)
 
 

@@ -115,9 +115,11 @@ class Attributor:
     def _attribute(self, line: str, section: str) -> Attribution:
         spans = _spans(line)
         with_person = [(span, found) for span in spans if (found := self._said_by_person(span)) is not None]
-        is_claimed = bool(_OF_PERSON.search(section) or _CLAIMS.search(line))
-        # An error's words are quoted too; they are no advice where the line does not claim them for the person.
-        told = line if is_claimed else _without_errors(line)
+        claim = _CLAIMS.search(line)
+        is_claimed = bool(_OF_PERSON.search(section) or claim)
+        # An error's words are quoted too; they are no advice ahead of what the line claims for the person.
+        claimed_from = 0 if _OF_PERSON.search(section) else claim.start() if claim else len(line)
+        told = _without_errors(line[:claimed_from]) + line[claimed_from:]
         unfound = [span for span in spans if span in told and span not in {said for said, _ in with_person}]
         rest = _QUOTED.sub(" ", line)
         if (planted := self._planted(unfound, rest, with_person, is_claimed)) is not None:
