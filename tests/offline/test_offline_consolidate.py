@@ -281,6 +281,39 @@ def test_a_fence_that_is_never_closed_swallows_nothing(tmp_path: Path) -> None:
     assert run(folder, [output(1, wishes=["always use uv"])]) == first
 
 
+def test_hashes_of_generated_lines_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+    handbook, summary = run(tmp_path, [output(1, wishes=["always use uv"])])
+    record = (tmp_path / ".stillroom-lines").read_text(encoding="utf-8")
+    assert "handbook: " in record and "summary: " in record
+    assert "<!--" not in handbook + summary and "handbook: " not in handbook
+
+
+def test_a_handbook_that_ends_with_its_record_is_read_as_before(tmp_path: Path) -> None:
+    outputs = [output(1, wishes=["always use uv"], facts=["The queue is Redis 7.", "The port is 8080."])]
+    run(tmp_path, outputs)
+    path, record = tmp_path / "MEMORY.md", tmp_path / ".stillroom-lines"
+    path.write_text(path.read_text(encoding="utf-8") + "\n" + record.read_text(encoding="utf-8"), encoding="utf-8")
+    record.unlink()
+    insert(path, after="always use uv", lines=["- a line of mine"])
+    edited = [line for line in path.read_text(encoding="utf-8").split("\n") if "Redis 7" not in line]
+    path.write_text("\n".join(edited), encoding="utf-8")
+    for _ in range(2):
+        handbook, _ = run(tmp_path, [*outputs, output(2)])
+        assert handbook.count("- a line of mine\n") == 1 and handbook.count("The port is 8080.") == 1
+        assert "Redis 7" not in handbook and "<!--" not in handbook
+        assert record.read_text(encoding="utf-8").count("\nout: ") == 1
+
+
+def test_a_record_says_nothing_of_files_that_another_program_wrote_since(tmp_path: Path) -> None:
+    outputs = [output(1, wishes=["always use uv"], facts=["The queue is Redis 7."])]
+    run(tmp_path, outputs)
+    theirs = ["# Task Group: theirs", "scope: their work", "applies_to: cwd=/w/theirs"]
+    theirs += [f"- fact {number} of theirs [Task 1]" for number in range(60)]
+    (tmp_path / "MEMORY.md").write_text("\n".join(theirs) + "\n", encoding="utf-8")
+    handbook, _ = run(tmp_path, outputs)
+    assert "The queue is Redis 7." in handbook and "of theirs" not in handbook
+
+
 def test_a_folder_without_a_record_keeps_what_is_not_of_our_shape(tmp_path: Path) -> None:
     folder = tmp_path / "m"
     folder.mkdir()

@@ -194,6 +194,31 @@ def writes(handbook: str) -> CallTool:
     return CallTool("shell", {"command": script})
 
 
+def test_a_model_is_not_shown_the_record_of_generated_lines_and_leaves_none(tmp_path: Path) -> None:
+    house = House(tmp_path, review="never")
+    house.run(max_threads=3)
+    assert ".stillroom-lines" in house.files()
+    said: list[str] = []
+    turns = [
+        CallTool("shell", {"command": "ls -a; cat .stillroom-lines phase2*"}),
+        writes(HANDBOOK + TASK),
+        Say("done"),
+    ]
+
+    def script(request: object) -> Reply:
+        said.append(json.dumps(request.json))  # type: ignore[attr-defined]
+        return turns.pop(0) if len(turns) > 1 else turns[0]
+
+    with LoopbackModel(script) as server:
+        memories = msgspec.structs.replace(house.settings.memories, consolidation_model="loopback:m")
+        providers = {"loopback": server.provider()}
+        house.settings = msgspec.structs.replace(house.settings, memories=memories, providers=providers)
+        report = house.run(hours=8)
+    assert isinstance(report, Consolidated) and report.fallback_reason is None, report
+    assert "raw_memories.md" in said[1] and "Lines by Stillroom" not in "".join(said)
+    assert ".stillroom-lines" not in house.files() and not [each for each in report.deleted if "lines" in each]
+
+
 @pytest.mark.parametrize(
     ("added", "rule"),
     [
@@ -245,6 +270,11 @@ def test_the_record_of_generated_lines_is_not_shown(tmp_path: Path) -> None:
     assert found is not None
     assert "+# Task Group: " in found.diff
     assert "Lines by Stillroom" not in found.diff and "handbook: " not in found.diff
+    opened: list[Path] = []
+    edit(house.settings, opened.extend)
+    assert sorted(path.name for path in opened) == ["MEMORY.md", "memory_summary.md"]
+    assert house.review("--accept") == 0
+    assert "handbook: " in house.files()[".stillroom-lines"]
 
 
 def test_a_decision_while_a_person_edits_is_not_taken_back(house: House) -> None:

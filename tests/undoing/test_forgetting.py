@@ -16,6 +16,7 @@ from stillroom.clock import FixedClock
 from stillroom.config import Settings, Source
 from stillroom.consolidate.outcome import Consolidated
 from stillroom.errors import InvalidRequest, WorkspaceError
+from stillroom.offline.folder.byhand import Record, key, split_record
 from stillroom.recall.fulltext.ranked import RankedSearch
 from stillroom.recall.projects.switched_off import is_switched_off
 from stillroom.undoing import unfinished
@@ -83,6 +84,31 @@ def test_what_went_before_the_session_is_still_the_history_and_what_came_after_i
     assert "biome" not in every_byte(house.home)
     assert "split_evenly" in every_byte(house.home)
     assert (house.home / "hook.log").read_text(encoding="utf-8") == "\nanother line\n"
+
+
+def records(house: House) -> list[Record]:
+    """In every version, the newest first, and the one that there is."""
+    repository = Repository(house.settings.history)
+    commits = repository.run("log", "--format=%H", "--", ".stillroom-lines").decode().split()
+    texts = [repository.run("show", f"{commit}:.stillroom-lines").decode() for commit in commits]
+    return [split_record(text)[1] for text in [(house.root / ".stillroom-lines").read_text(encoding="utf-8"), *texts]]
+
+
+def keys(text: str) -> set[str]:
+    return set(map(key, text.splitlines())) - {""}
+
+
+def test_the_record_of_generated_lines_loses_those_of_forgotten_ones_and_no_other(house: House) -> None:
+    before = {path: (house.root / path).read_text(encoding="utf-8") for path in ("MEMORY.md", "memory_summary.md")}
+    house.forget(Choice(threads=(SHOP,)))
+    after = {path: (house.root / path).read_text(encoding="utf-8") for path in before}
+    gone = {path: keys(before[path]) - keys(after[path]) for path in before}
+    assert all(gone.values())
+    now, *versions = records(house)
+    assert now.handbook == keys(after["MEMORY.md"]) and now.summary is not None
+    assert keys(after["memory_summary.md"]) <= now.summary | keys("v1") and not now.summary & gone["memory_summary.md"]
+    assert versions[0] == now
+    assert not [record for record in versions if (record.handbook or set()) & gone["MEMORY.md"]]
 
 
 def test_a_persons_own_lines_stay_and_so_does_what_a_note_says_too(house: House) -> None:

@@ -11,6 +11,7 @@ from undoing_house import House, every_byte
 from stillroom.cli.app import run_command
 from stillroom.config import Memories, StageOne
 from stillroom.consolidate.outcome import Consolidated
+from stillroom.offline.folder.byhand import key, split_record
 from stillroom.store.records import Stage1Draft
 from stillroom.undoing.redacting import find_secrets, redact_stored
 from stillroom.workspace.git import Repository
@@ -58,6 +59,23 @@ def test_secrets_leave_every_place_and_their_kinds_are_told(house: House) -> Non
     assert "- mine: [REDACTED_SECRET:github_token]" in said["MEMORY.md"]
     assert isinstance(house.run(hours=8).consolidate, Consolidated)  # of the edit
     assert house.said() == said
+
+
+def test_a_generated_line_without_its_secret_is_still_generated(house: House) -> None:
+    plain = (house.root / "MEMORY.md").read_text(encoding="utf-8")
+    (line,) = [line for line in plain.splitlines() if line.startswith("scope: ")][:1]
+    leaky = f"{line} {OTHER}"
+    (house.root / "MEMORY.md").write_text(plain.replace(line, leaky), encoding="utf-8")
+    record = house.root / ".stillroom-lines"
+    text = record.read_text(encoding="utf-8")
+    assert key(line) in text
+    record.write_text(text.replace(key(line), key(leaky)), encoding="utf-8")
+    with house.store() as store:
+        assert redact_stored(house.settings, store, now=house.clock.now()).is_complete
+    handbook = (house.root / "MEMORY.md").read_text(encoding="utf-8")
+    clean = next(each for each in handbook.splitlines() if each.startswith(line) and "REDACTED" in each)
+    expected = split_record(text.replace(key(line), key(clean)))[1]
+    assert split_record(record.read_text(encoding="utf-8"))[1] == expected
 
 
 def test_the_command_shows_kinds_and_never_a_secret(house: House, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,12 +12,13 @@ from undoing_house import HOUR_MS, NOW_MS, House, run_and_die
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, Settings, StageOne
 from stillroom.consolidate.outcome import Consolidated, NoChanges, Skipped
-from stillroom.errors import HistoryError, WorkspaceError
+from stillroom.errors import HistoryError, InvalidRequest, WorkspaceError
 from stillroom.store.records import Stage1Draft
 from stillroom.undoing import unfinished
 from stillroom.undoing.choosing import Choice
+from stillroom.undoing.editing import text_of
 from stillroom.undoing.undo import Undone, plan_undo, undo
-from stillroom.undoing.versions import open_history, versions
+from stillroom.undoing.versions import change_of, change_since, open_history, versions
 from stillroom.workspace.git import Repository
 
 NOTE = "- Mine: releases are cut on Tuesdays.\n"
@@ -64,6 +65,24 @@ def test_the_folder_is_what_it_was_and_no_later_pass_does_it_again(house: House,
         report = house.run(hours=hours)
         assert isinstance(report.consolidate, NoChanges)
         assert files(house.root) == before
+
+
+def test_the_record_of_generated_lines_goes_back_too_and_is_shown_nowhere(house: House, prepared: Path) -> None:
+    record = house.root / ".stillroom-lines"
+    first = (prepared / "first" / ".stillroom-lines").read_text(encoding="utf-8")
+    assert record.read_text(encoding="utf-8") != first
+    history = open_history(house.settings)
+    plan = plan_undo(house.settings, history, None, now=house.clock.now())
+    done = undone(house)
+    assert record.read_text(encoding="utf-8") == first
+    told = [*plan.preview.changes, *done.written, *(line for each in versions(history) for line in each.changed)]
+    assert "M MEMORY.md" in told and not [line for line in told if "stillroom-lines" in line]
+    newest, *_ = versions(history)
+    assert "stillroom-lines" not in change_of(history, newest.commit, everything=True).diff
+    record.unlink()
+    assert change_since(history, newest.commit, house.root, everything=True).diff == ""
+    with pytest.raises(InvalidRequest):
+        text_of(house.settings, ".stillroom-lines")
 
 
 def test_redo_brings_back_what_was_undone(house: House) -> None:

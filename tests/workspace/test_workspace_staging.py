@@ -220,6 +220,23 @@ def test_what_a_person_changed_meanwhile_stays_and_shows_in_the_next_diff(house:
     assert "-# Old\n+# Mine\n" in house.history.diff(house.root, max_bytes=BIG)
 
 
+@pytest.mark.parametrize("edited", [None, "MEMORY.md", "memory_summary.md"])
+def test_a_record_of_lines_comes_with_the_files_that_it_speaks_of(house: House, edited: str | None) -> None:
+    house.put(".stillroom-lines", "old\n")
+    house.history.commit(house.root, "Consolidate 1 thread", now=NOW)
+    with house.open() as staging:
+        assert staging.seal() == []
+        agent_works(staging)
+        put(staging.path, ".stillroom-lines", "new\n")
+        if edited:
+            house.put(edited, "v1\nmine\n")
+        report = staging.publish("Consolidate", now=NOW + 1)
+    assert ".stillroom-lines" not in (*report.written, *report.kept_for_user)
+    record = "old\n" if edited else "new\n"
+    assert contents(house.root)[".stillroom-lines"] == (record, False)
+    assert house.history.repository.run("show", "HEAD:.stillroom-lines").decode() == record
+
+
 def test_a_saved_edit_between_the_look_and_the_replacement_is_kept(house: House) -> None:
     def save(name: str) -> None:
         if name == "compared MEMORY.md":

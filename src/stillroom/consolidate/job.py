@@ -33,7 +33,7 @@ from stillroom.workspace.artifacts import Artifact, render
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint
-from stillroom.workspace.layout import HANDBOOK, SUMMARY, has_artifacts, prepare_folder
+from stillroom.workspace.layout import HANDBOOK, LINES, SUMMARY, has_artifacts, prepare_folder
 from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.recovery import recover
 from stillroom.workspace.removing import rewrite_statements
@@ -224,10 +224,17 @@ class Job:
 
     def bury(self, staging: Staging) -> None:
         """Keep what a person removed out of the result, whoever wrote it there."""
+        self._drop_record(staging)
         if buried := self.store.tombstones.buried():
             rewrite_statements(staging.path, buried)
 
+    def _drop_record(self, staging: Staging) -> None:
+        """The offline engine alone says which lines it generated; a model writes both files anew."""
+        if self._engine() != OFFLINE:
+            (staging.path / LINES).unlink(missing_ok=True)
+
     def write_diff(self, staging: Staging) -> None:
+        self._drop_record(staging)
         staging.write_diff(max_bytes=self.limits.max_diff_bytes)
 
     def beat(self) -> bool:

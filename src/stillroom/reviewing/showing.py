@@ -65,7 +65,7 @@ def _diff(root: Path, folder: Path) -> str:
 def _hunks(old: dict[str, bytes], new: dict[str, bytes]) -> Iterator[str]:
     for path in sorted(old.keys() | new.keys()):
         before, after = (files.get(path, b"").decode("utf-8", "replace") for files in (old, new))
-        # The record of generated lines that ends the handbook changes with every line, and tells a person nothing.
+        # A handbook of an earlier release ends with the record of generated lines, which tells a person nothing.
         before, after = split_record(before)[0], split_record(after)[0]
         if before == after:
             continue

@@ -13,7 +13,7 @@ from stillroom.rollouts.redact import secrets_in
 from stillroom.undoing.cleaning import matching, settle
 from stillroom.undoing.versions import EDIT
 from stillroom.workspace.history import History
-from stillroom.workspace.layout import may_publish
+from stillroom.workspace.layout import LINES, may_publish
 from stillroom.workspace.removing import put_text
 from stillroom.workspace.staging import open_staging
 from stillroom.workspace.tree import opened, parent, read_file, shown
@@ -33,7 +33,7 @@ class Edited(msgspec.Struct, frozen=True, kw_only=True):
 
 def text_of(settings: Settings, path: str) -> str:
     """A file that may be edited. Raises `InvalidRequest` for another one."""
-    if not (may_publish(path) or path.startswith(f"{NOTES}/")):
+    if path == LINES or not (may_publish(path) or path.startswith(f"{NOTES}/")):
         raise InvalidRequest(
             f"`{shown(path)}` is made anew by every run: an edit of it would not last",
             hint="edit `MEMORY.md`, `memory_summary.md`, a skill or a note",

@@ -32,7 +32,7 @@ from stillroom.undoing.unfinished import Forgetting
 from stillroom.wording import many
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, nothing
-from stillroom.workspace.layout import EXTENSIONS, SUMMARY
+from stillroom.workspace.layout import EXTENSIONS, HANDBOOK, LINES, SUMMARY
 from stillroom.workspace.tree import opened, parent, write_new
 
 #: Of one session: 32 kB of hashes.
@@ -140,19 +140,22 @@ def _exchanges(settings: Settings, thread: Thread) -> list[bytes]:
 
 
 def _learn_keys(settings: Settings, purge: Purge) -> None:
-    """Of every version of the summary, and of the one that there is, ahead of the handbooks."""
-    there = settings.root / SUMMARY
-    if there.is_file() and not there.is_symlink():
-        purge.data(there.read_bytes())
-
-    def visit(name: str, kind: str, data: bytes) -> None:
-        if kind == "blob":
-            purge.data(data)
-
+    """Of every version of the record, the summary and the handbook, and of those that there are."""
+    found: dict[str, list[bytes]] = {LINES: [], SUMMARY: [], HANDBOOK: []}
     history = History(settings.history, limits=settings.stage_two)
     if settings.history.exists() and history.repository.loads():
-        paths = history.repository.blob_paths()
-        history.repository.visit(visit, ids=[blob for blob, path in paths.items() if path == SUMMARY])
+        paths = {blob: path for blob, path in history.repository.blob_paths().items() if path in found}
+        history.repository.visit(lambda name, _, data: found[paths[name]].append(data), ids=paths)
+    present = {path: _present(settings.root / path) for path in found}
+    for data in (*found[LINES], present[LINES]):
+        purge.learn_record(data)
+    for data in (present[SUMMARY], *found[SUMMARY]):
+        purge.data(data)
+    purge.learn_handbooks(present[HANDBOOK], found[HANDBOOK])
+
+
+def _present(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() and not path.is_symlink() else b""
 
 
 def _ask_next_consolidation(settings: Settings, lines: Iterable[Line], *, now: int) -> None:

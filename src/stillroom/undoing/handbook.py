@@ -22,7 +22,7 @@ _TASK = re.compile(r"## Task (\d+)\b")
 _TAIL = re.compile(r"(?:\s*\[Task \d+\])+\s*$")
 _REFERENCE = re.compile(r"\[Task (\d+)\]")
 _SOURCE = re.compile(rf"- .*(?:{SUMMARIES}/|extensions/|thread_id=)")
-_RECORD_OPENS, _RECORD_CLOSES = "<!-- Lines by Stillroom", "-->"
+RECORD_OPENS, _RECORD_CLOSES = "<!-- Lines by Stillroom", "-->"
 _RECORD_ROW = re.compile(r"(handbook|summary): ([0-9a-f ]+)")
 
 _Fate = Literal["gone", "mixed", "kept"]
@@ -43,18 +43,26 @@ def is_handbook(lines: Iterable[str]) -> bool:
     return any(line.startswith(GROUP) for line in lines)
 
 
-def cut_handbook(lines: Sequence[str], finder: Finder, *, summary_keys: Iterable[str] = ()) -> Cut:
-    """The handbook without what is to be forgotten. `summary_keys` are of lines taken out of the summary: the record of
-    generated lines that ends the handbook is without them, so that nobody seems to have taken them out by hand."""
+def cut_handbook(
+    lines: Sequence[str],
+    finder: Finder,
+    *,
+    summary_keys: Iterable[str] = (),
+    generated: frozenset[str] | None = None,
+) -> Cut:
+    """The handbook without what is to be forgotten. `generated` are the hashes of lines that no person wrote.
+
+    One of an earlier release ends with its record of generated lines. That loses the lines that go, and `summary_keys`,
+    of lines taken out of the summary, so that nobody seems to have taken them out by hand."""
     lines, row_lines, after = _around_record(lines)
     _, record = byhand.split_record("\n".join(row_lines))
-    cutter = _Cutter(finder, record.handbook)
+    cutter = _Cutter(finder, generated if record.handbook is None else record.handbook)
     for part in _split(lines, "# "):
         cutter.cut.lines += cutter.group(part) if part[0].startswith(GROUP) else cutter.outside(part)
     # Headings come again and again: one that still stands somewhere is still generated.
     gone_here = set(map(byhand.key, cutter.cut.dropped)) - set(map(byhand.key, cutter.cut.lines))
     gone = {"handbook": gone_here, "summary": set(summary_keys)}
-    cutter.cut.lines += [*_without_keys(row_lines, gone), *cutter.outside(after)]
+    cutter.cut.lines += [*without_keys(row_lines, gone), *cutter.outside(after)]
     return cutter.cut
 
 
@@ -151,8 +159,8 @@ class _Cutter(msgspec.Struct):
 
 
 def with_keys(lines: Sequence[str], swapped: Mapping[str, tuple[set[str], set[str]]]) -> list[str]:
-    """The handbook with other hashes in its record: of `handbook` and `summary` those that go, and those in their
-    place. A line that was changed by a program is still generated."""
+    """A text with other hashes in the record of generated lines that it is, or ends with: of `handbook` and `summary`
+    those that go, and those in their place. A line that was changed by a program is still generated."""
     before, record, after = _around_record(lines)
     rows: dict[str, list[str]] = {name: [] for name in swapped}
     for line in record:
@@ -177,7 +185,7 @@ def with_keys(lines: Sequence[str], swapped: Mapping[str, tuple[set[str], set[st
 def _around_record(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
     """What stands before the record of generated lines, the record, and what stands after it."""
     for start, line in enumerate(lines):
-        if line.startswith(_RECORD_OPENS):
+        if line.startswith(RECORD_OPENS):
             ends = (number for number in range(start, len(lines)) if lines[number] == _RECORD_CLOSES)
             end = next(ends, len(lines) - 1) + 1
             return lines[:start], lines[start:end], lines[end:]
@@ -196,7 +204,8 @@ def _without_references(line: str, gone: set[str]) -> str:
     return f"{line[: tail.start()]} {''.join(f'[Task {number}]' for number in left)}"
 
 
-def _without_keys(lines: Iterable[str], gone: dict[str, set[str]]) -> Iterator[str]:
+def without_keys(lines: Iterable[str], gone: Mapping[str, set[str]]) -> Iterator[str]:
+    """A record of generated lines without these hashes."""
     for line in lines:
         row = _RECORD_ROW.fullmatch(line)
         if row is None:

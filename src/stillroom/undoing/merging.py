@@ -9,7 +9,7 @@ import msgspec
 from stillroom.undoing.versions import Version
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import Content, Repository
-from stillroom.workspace.layout import may_publish
+from stillroom.workspace.layout import LINES, may_publish
 from stillroom.workspace.texts import merge
 from stillroom.workspace.tree import Entry
 
@@ -28,6 +28,8 @@ class Merge(msgspec.Struct):
     def apply(self, old: Mapping[str, Content], new: Mapping[str, Content]) -> None:
         """Put the changes of one edit in: from `old` to `new`."""
         for path in sorted(old.keys() | new.keys()):
+            if path == LINES:
+                continue  # no person edits it
             base, other, current = old.get(path), new.get(path), self.files.get(path)
             if base == other or current == other:
                 continue

@@ -17,7 +17,7 @@ from stillroom.undoing.residue import Left, residue
 from stillroom.undoing.traces import Finder, Traces
 from stillroom.undoing.unfinished import Forgetting
 from stillroom.workspace.history import History
-from stillroom.workspace.layout import HANDBOOK
+from stillroom.workspace.layout import HANDBOOK, LINES
 from stillroom.workspace.scanning import scan
 from stillroom.workspace.tree import shown
 
@@ -100,7 +100,7 @@ def still_there(settings: Settings, plan: Plan) -> list[Left]:
 
 def preview_of(settings: Settings, traces: Traces) -> tuple[list[str], list[Line], list[Line]]:
     """Files that go whole, lines that go, lines that nobody can decide, in the folder as it is now."""
-    purge = Purge(Finder(traces))
+    purge = _purge(settings, traces)
     files: list[str] = []
     lines: list[Line] = []
     undecided: list[Line] = []
@@ -121,7 +121,7 @@ def preview_of(settings: Settings, traces: Traces) -> tuple[list[str], list[Line
 
 def _emptied(settings: Settings, history: History | None, traces: Traces) -> frozenset[str]:
     """Task groups that go whole, in any version, and that nobody else's sessions are in."""
-    purge = Purge(Finder(traces))
+    purge = _purge(settings, traces)
     emptied: set[str] = set()
     there: set[str] = set()
     handbook = settings.root / HANDBOOK
@@ -139,6 +139,14 @@ def _emptied(settings: Settings, history: History | None, traces: Traces) -> fro
         paths = history.repository.blob_paths()
         history.repository.visit(visit, ids=[blob for blob, path in paths.items() if path == HANDBOOK])
     return frozenset(emptied - there)
+
+
+def _purge(settings: Settings, traces: Traces) -> Purge:
+    purge = Purge(Finder(traces))
+    record = settings.root / LINES
+    if record.is_file() and not record.is_symlink():
+        purge.learn_record(record.read_bytes())
+    return purge
 
 
 def own_recordings(settings: Settings, threads: Iterable[Thread]) -> list[Path]:

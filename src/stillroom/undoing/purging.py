@@ -8,12 +8,12 @@ nothing else said.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from stillroom.offline.folder import byhand
-from stillroom.undoing.handbook import GROUP, cut_handbook, is_handbook
+from stillroom.undoing.handbook import GROUP, RECORD_OPENS, cut_handbook, is_handbook, without_keys
 from stillroom.undoing.traces import Finder
 from stillroom.workspace.artifacts import raw_memories_text, raw_sections
 
@@ -28,6 +28,28 @@ class Purge(msgspec.Struct):
     finder: Finder
     #: Hashes of lines taken out of a summary, in any version. The handbooks come last, when all are known.
     keys: set[str] = msgspec.field(default_factory=set)
+    #: Hashes of generated lines of handbooks, as their records have them; None: there is no record.
+    generated: frozenset[str] | None = None
+    #: Hashes of lines taken out of a handbook, in any version. The records come after all handbooks.
+    gone: set[str] = msgspec.field(default_factory=set)
+
+    def learn_record(self, data: bytes) -> None:
+        """Take the hashes of one record, ahead of the handbooks."""
+        record = byhand.split_record(data.decode("utf-8", "replace"))[1]
+        if record.handbook is not None:
+            self.generated = (self.generated or frozenset()) | record.handbook
+
+    def learn_handbooks(self, present: bytes, old: Iterable[bytes]) -> None:
+        """Learn which hashes the records lose: of lines that go and stay nowhere. What there is now decides first."""
+        now = self.text(present.decode("utf-8", "surrogateescape"))
+        stays = set(map(byhand.key, (now.text or "").split("\n")))
+        gone_now = set(map(byhand.key, now.dropped)) - stays
+        gone_once: set[str] = set()
+        for data in old:
+            cut = self.text(data.decode("utf-8", "surrogateescape"))
+            gone_once |= set(map(byhand.key, cut.dropped))
+            stays |= set(map(byhand.key, (cut.text or "").split("\n")))
+        self.gone |= gone_now | (gone_once - stays)
 
     def data(self, data: bytes) -> bytes | None:
         """A file's content without what is to be forgotten; None: the file goes whole."""
@@ -42,6 +64,8 @@ class Purge(msgspec.Struct):
             return True
         if data.startswith(b"v1\n"):
             return any(title.encode("utf-8", "replace") in data for title in self.finder.traces.titles)
+        if data.startswith(RECORD_OPENS.encode()):
+            return any(key.encode("ascii") in data for key in self.keys | self.gone)
         return GROUP.encode() in data and any(key.encode("ascii") in data for key in self.keys)
 
     def text(self, text: str) -> Purged:
@@ -53,8 +77,10 @@ class Purge(msgspec.Struct):
         if (shorter := self._without_sections(text)) is not text:
             return self.text(shorter)
         lines = text.split("\n")
+        if text.startswith(RECORD_OPENS):
+            return Purged("\n".join(without_keys(lines, {"handbook": self.gone, "summary": self.keys})))
         if is_handbook(lines):
-            cut = cut_handbook(lines, self.finder, summary_keys=self.keys)
+            cut = cut_handbook(lines, self.finder, summary_keys=self.keys, generated=self.generated)
             return Purged("\n".join(cut.lines), cut.dropped, cut.undecided, cut.emptied)
         dropped: list[str] = []
         kept = self._summary(lines, dropped) if lines[0] == "v1" else _filtered(lines, self.finder.is_traced, dropped)
@@ -83,8 +109,14 @@ class Purge(msgspec.Struct):
             else:
                 left.append(self._shorter(line))
         kept = _filtered(left, lambda line: self._holds_nowhere(line) or self.finder.is_traced(line), dropped)
-        self.keys |= {byhand.key(line) for line in dropped if not line.startswith("#")} - set(map(byhand.key, kept))
+        gone = (line for line in dropped if not line.startswith("#") or self._is_title(line))
+        self.keys |= set(map(byhand.key, gone)) - set(map(byhand.key, kept))
         return kept
+
+    def _is_title(self, line: str) -> bool:
+        """Whether it is the heading of a forgotten project: every other heading comes again."""
+        heading = _HEADING.fullmatch(line)
+        return heading is not None and heading[2] in self.finder.traces.titles
 
     def _holds_nowhere(self, line: str) -> bool:
         _, scope, titles = line.rpartition(" (in ")

@@ -15,14 +15,14 @@ from stillroom.rollouts.redact import Secret, redact, secrets_in
 from stillroom.store import Store
 from stillroom.undoing import unfinished
 from stillroom.undoing.cleaning import LOGS, Cleaning, clean, matching, settle
-from stillroom.undoing.handbook import is_handbook, with_keys
+from stillroom.undoing.handbook import GROUP, RECORD_OPENS, is_handbook, with_keys
 from stillroom.undoing.residue import Left, residue
 from stillroom.undoing.traces import Finder, Traces
 from stillroom.undoing.unfinished import Redacting
 from stillroom.wording import many
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, nothing
-from stillroom.workspace.layout import SUMMARY
+from stillroom.workspace.layout import HANDBOOK, SUMMARY
 from stillroom.workspace.scanning import scan
 from stillroom.workspace.tree import shown
 
@@ -97,8 +97,8 @@ def redact_all(settings: Settings, store: Store, work: Redacting, *, checkpoint:
     store.forgetting.rewrite_texts(lambda text: redact(text, style=style))
     checkpoint("database cleaned")
     contents = _Contents(style)
-    for summary in _versions(settings):
-        contents.data(summary)  # the handbook's record speaks of its lines
+    for version in _versions(settings):
+        contents.data(version)  # the record speaks of their lines
     cleaning = Cleaning(
         content=contents.data,
         line=lambda line: redact(line, style=style),
@@ -121,28 +121,50 @@ class _Contents(msgspec.Struct):
     """Files without their secrets. A generated line that changes is still generated."""
 
     style: RedactionStyle
-    #: Hashes of lines of summaries before and after.
-    gone: set[str] = msgspec.field(default_factory=set)
-    new: set[str] = msgspec.field(default_factory=set)
+    #: Of lines of summaries and handbooks that change: their hashes, and those of what they become.
+    summary: dict[str, set[str]] = msgspec.field(default_factory=dict)
+    handbook: dict[str, set[str]] = msgspec.field(default_factory=dict)
 
     def data(self, data: bytes) -> bytes:
         text = data.decode("utf-8", "surrogateescape")
         clean_text = redact(text, style=self.style)
         before, after = text.split("\n"), clean_text.split("\n")
         if before[0] == "v1":
-            self.gone |= _keys(before) - _keys(after)
-            self.new |= _keys(after) - _keys(before)
+            _learn(self.summary, before, after)
+        elif before[0].startswith(RECORD_OPENS):
+            clean_text = self._with_keys(before)
         elif is_handbook(before):
-            swapped = (_keys(before) - _keys(after), _keys(after) - _keys(before))
-            after = with_keys(after, {"handbook": swapped, "summary": (self.gone, self.new)})
-            clean_text = "\n".join(after)
+            _learn(self.handbook, before, after)
+            clean_text = self._with_keys(after)
         return clean_text.encode("utf-8", "surrogateescape")
+
+    def _with_keys(self, lines: Sequence[str]) -> str:
+        record = byhand.split_record("\n".join(lines))[1]
+        swapped = {
+            name: (known.keys() & there, {new for key in known.keys() & there for new in known[key]})
+            for name, known, there in (
+                ("handbook", self.handbook, record.handbook or frozenset()),
+                ("summary", self.summary, record.summary or frozenset()),
+            )
+        }
+        return "\n".join(with_keys(lines, swapped))
 
 
 def _count(finder: Finder, data: bytes) -> int:
     if not finder.may_be_in(data):
         return 0
     return sum(map(finder.names_in, data.decode("utf-8", "replace").split("\n")))
+
+
+def _learn(known: dict[str, set[str]], before: Sequence[str], after: Sequence[str]) -> None:
+    gone, new = _keys(before) - _keys(after), _keys(after) - _keys(before)
+    if len(before) == len(after):
+        for old, line in zip(map(byhand.key, before), map(byhand.key, after), strict=True):
+            if old in gone and line:
+                known.setdefault(old, set()).add(line)
+    else:  # a secret of many lines
+        for old in gone:
+            known.setdefault(old, set()).update(new)
 
 
 def _keys(lines: Sequence[str]) -> set[str]:
@@ -165,10 +187,14 @@ def _inventory(settings: Settings, store: Store) -> _Inventory:
 
 
 def _versions(settings: Settings) -> Iterator[bytes]:
-    """Every version of the summary, and the one that there is."""
-    there = settings.root / SUMMARY
-    found = [there.read_bytes()] if there.is_file() and not there.is_symlink() else []
-    _each_version(settings, lambda data: found.append(data) if data.startswith(b"v1\n") else None)
+    """Every version of the summary and of the handbook, and those that there are."""
+    for there in (settings.root / SUMMARY, settings.root / HANDBOOK):
+        if there.is_file() and not there.is_symlink():
+            yield there.read_bytes()
+    found: list[bytes] = []
+    _each_version(
+        settings, lambda data: found.append(data) if data.startswith(b"v1\n") or GROUP.encode() in data else None
+    )
     yield from found
 
 

@@ -24,11 +24,11 @@ from stillroom.store import Store
 from stillroom.store.forgetting import KeptOutput
 from stillroom.tombstones import Buried, counted_forms, forms, says, without
 from stillroom.undoing.cleaning import matching, settle
-from stillroom.undoing.handbook import is_handbook, with_keys
+from stillroom.undoing.handbook import with_keys
 from stillroom.undoing.versions import REMOVAL
 from stillroom.workspace import artifacts
 from stillroom.workspace.history import History, gather
-from stillroom.workspace.layout import EXTENSIONS, HANDBOOK, SUMMARY, may_publish, prepare_folder
+from stillroom.workspace.layout import EXTENSIONS, HANDBOOK, LINES, SUMMARY, may_publish, prepare_folder
 from stillroom.workspace.removing import put_text, rewrite_statements
 from stillroom.workspace.staging import Staging, open_staging
 from stillroom.workspace.syncing import sync
@@ -228,8 +228,8 @@ def _places(files: Mapping[str, str], wanted: Buried) -> Iterator[Place]:
 
 
 def _texts(staging: Staging) -> dict[str, str]:
-    """The two files that keep a record of their generated lines."""
-    files = {path: staging.path / path for path in (HANDBOOK, SUMMARY)}
+    """The two files of whose generated lines there is a record, and the record."""
+    files = {path: staging.path / path for path in (HANDBOOK, SUMMARY, LINES)}
     return {
         path: file.read_text(encoding="utf-8", errors="surrogateescape")
         for path, file in files.items()
@@ -245,9 +245,10 @@ def _keep_record(staging: Staging, before: Mapping[str, str]) -> None:
         for name, path in (("handbook", HANDBOOK), ("summary", SUMMARY))
         if (text := after.get(path)) is not None
     }
-    lines = after.get(HANDBOOK, "").split("\n")
-    if any(gone or new for gone, new in swapped.values()) and is_handbook(lines):
-        put_text(staging.path, HANDBOOK, "\n".join(with_keys(lines, swapped)))
+    if any(gone or new for gone, new in swapped.values()):
+        for path in (LINES, HANDBOOK):  # a handbook of an earlier release ends with the record
+            if path in after and (text := "\n".join(with_keys(after[path].split("\n"), swapped))) != after[path]:
+                put_text(staging.path, path, text)
 
 
 def _keys(text: str) -> set[str]:

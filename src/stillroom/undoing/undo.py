@@ -28,7 +28,7 @@ from stillroom.workspace import artifacts
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import History, gather
 from stillroom.workspace.journal import Checkpoint, nothing
-from stillroom.workspace.layout import may_publish
+from stillroom.workspace.layout import LINES, may_publish
 from stillroom.workspace.publish import PublishReport
 from stillroom.workspace.removing import rewrite_statements
 from stillroom.workspace.staging import Staging, open_staging
@@ -237,7 +237,7 @@ def _changes(old: Files, new: Files) -> list[str]:
     return [
         f"{'A' if before is None else 'D' if after is None else 'M'} {shown(path)}"
         for path, before, after in kinds
-        if before != after
+        if before != after and path != LINES
     ]
 
 

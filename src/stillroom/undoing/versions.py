@@ -15,6 +15,7 @@ from stillroom.pattern import late
 from stillroom.workspace.artifacts import is_written_by_code
 from stillroom.workspace.git import BRANCH, Content
 from stillroom.workspace.history import History, compare, gather
+from stillroom.workspace.layout import LINES
 from stillroom.workspace.trailers import LEFT, UNDOES
 from stillroom.workspace.tree import Entry, shown
 
@@ -138,7 +139,7 @@ def _differ(
     *,
     everything: bool,
 ) -> tuple[str, tuple[str, ...]]:
-    changes = compare(old, new)
+    changes = [change for change in compare(old, new) if change.path != LINES]
     left = () if everything else tuple(path for _, path in changes if is_written_by_code(path))
     told = [change for change in changes if change.path not in left]
     diff = history.diff_of(told, old, new, contents.__getitem__, max_bytes=sys.maxsize)
@@ -164,5 +165,5 @@ def _version(part: str) -> Version:
 def _changes(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         status, tab, path = line.partition("\t")
-        if tab:
+        if tab and path != LINES:
             yield f"{status} {path}"

@@ -16,7 +16,7 @@ from stillroom.private_file import write_private
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import gather
-from stillroom.workspace.layout import may_publish
+from stillroom.workspace.layout import LINES, may_publish
 from stillroom.workspace.tree import (
     DEFAULTS,
     DIFF_FILE,
@@ -79,8 +79,8 @@ def digest(seen: Mapping[str, Entry], *, engine: str) -> str:
 def changes_anything(staging: Staging) -> bool:
     """Whether the result differs from what the consolidator was shown, in what may be published."""
     _, after = gather(staging.path, staging.seen, limits=staging.limits, memory=staging.memory)
-    before = {path: entry for path, entry in staging.seen.items() if may_publish(path)}
-    return before != {path: entry for path, entry in after.files.items() if may_publish(path)}
+    before = {path: entry for path, entry in staging.seen.items() if may_publish(path) and path != LINES}
+    return before != {path: entry for path, entry in after.files.items() if may_publish(path) and path != LINES}
 
 
 def hold(review: Path, staging: Staging, held: Held) -> None:
@@ -180,9 +180,9 @@ def is_stale(held: Held, head: str | None) -> bool:
 
 
 def publishable(folder: Path) -> dict[str, bytes]:
-    """The files of a folder that a consolidation may write."""
+    """The files of a folder that a consolidation writes for people and models to read."""
     contents, _ = gather(folder, {}, limits=DEFAULTS)
-    return {path: content.data for path, content in contents.items() if may_publish(path)}
+    return {path: content.data for path, content in contents.items() if may_publish(path) and path != LINES}
 
 
 def _rejected(review: Path) -> list[str]:

@@ -19,9 +19,11 @@ HANDBOOK = "MEMORY.md"
 SUMMARY = "memory_summary.md"
 SKILLS = "skills"
 EXTENSIONS = "extensions"
+#: Hashes of the lines that were generated, for the next consolidation alone: no person or model is shown it.
+LINES = ".stillroom-lines"
 
 #: Nobody else uses these names: one of them makes it a memory folder, whatever else a person keeps in it.
-_OURS = frozenset({SUMMARY, RAW_MEMORIES, SUMMARIES})
+_OURS = frozenset({SUMMARY, RAW_MEMORIES, SUMMARIES, LINES})
 #: Ours too, but many others': no proof of anything.
 _COMMON = frozenset({HANDBOOK, SKILLS, EXTENSIONS, DIFF_FILE})
 _STATE = frozenset({"state.sqlite3", "history.git"})
@@ -31,7 +33,7 @@ _SESSIONS = frozenset({"sessions", "archived_sessions"})
 
 def may_publish(path: str) -> bool:
     """Whether the agent's version of a path goes into the folder. All else is written by code, or a person's."""
-    return path in (HANDBOOK, SUMMARY) or path.startswith(f"{SKILLS}/")
+    return path in (HANDBOOK, SUMMARY, LINES) or path.startswith(f"{SKILLS}/")
 
 
 class RemovedLink(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from stillroom.config import StageTwo
 from stillroom.workspace.git import Content, Draft
 from stillroom.workspace.history import History
 from stillroom.workspace.journal import Checkpoint, Contents, Journal, Operation
+from stillroom.workspace.layout import HANDBOOK, LINES, SUMMARY
 from stillroom.workspace.placing import clear_temporary, create, remove, replace
 from stillroom.workspace.trailers import EDITS, RUN, with_trailers
 from stillroom.workspace.tree import (
@@ -84,6 +85,7 @@ def carry_out(run: Path, history: History, *, checkpoint: Checkpoint, limits: St
     checkpoint("committed")
     (run / Journal.NAME).unlink()
     checkpoint("journal removed")
+    placed, kept = ([each for each in those if each.path != LINES] for those in (placed, kept))
     return PublishReport(
         commit=commit,
         written=tuple(shown(operation.path) for operation in placed if operation.after is not None),
@@ -125,7 +127,10 @@ def _place(
     """Bring the folder about; what is in place, and what is a person's and stays."""
     placed: list[Operation] = []
     kept: list[Operation] = []
-    for operation in operations:
+    for operation in sorted(operations, key=lambda each: each.path == LINES):
+        if operation.path == LINES and any(each.path in (HANDBOOK, SUMMARY) for each in kept):
+            kept.append(operation)  # a record speaks of the files that were made with it
+            continue
         with naming(operation.path, "put into the folder"):
             done = _apply(root, operation, temporaries.get(operation.path), checkpoint, limits)
         if done and operation.after is None:

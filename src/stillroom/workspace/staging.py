@@ -31,7 +31,7 @@ from stillroom.workspace.diff import write_workspace_diff
 from stillroom.workspace.git import Content
 from stillroom.workspace.history import Change, History, compare, gather
 from stillroom.workspace.journal import Checkpoint, Journal, keep, nothing
-from stillroom.workspace.layout import HANDBOOK, SUMMARY, may_publish
+from stillroom.workspace.layout import HANDBOOK, LINES, SUMMARY, may_publish
 from stillroom.workspace.publish import PublishReport, carry_out
 from stillroom.workspace.remembered import Remembered
 from stillroom.workspace.runs import LOCK, SPARE, TREE, locked, make_ours, retire
@@ -98,7 +98,7 @@ class Staging(msgspec.Struct):
         self._baseline = self.history.baseline()
         known = {path: entry for path, entry in self._baseline.items() if self.copied.get(path) == entry}
         self._contents, self._seen = gather(self.path, known, limits=self.limits, memory=self.memory)
-        self._changes = compare(self._baseline, self._seen.files)
+        self._changes = [each for each in compare(self._baseline, self._seen.files) if each.path != LINES]
         self.checkpoint("sealed")
         return self.changes
 

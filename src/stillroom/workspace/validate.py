@@ -19,7 +19,7 @@ from stillroom.workspace.artifacts import SUMMARIES
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.handbook import shape
 from stillroom.workspace.history import compare, gather
-from stillroom.workspace.layout import HANDBOOK, SUMMARY, may_publish
+from stillroom.workspace.layout import HANDBOOK, LINES, SUMMARY, may_publish
 from stillroom.workspace.scanning import Memory, Scan, scan
 from stillroom.workspace.tree import DEFAULTS, Entry, drop, naming, opened, parent, shown, write_new
 
@@ -66,11 +66,11 @@ def check_artifacts(
     contents: dict[str, bytes] = {}
 
     def visit(path: str, data: bytes, entry: Entry) -> None:
-        if may_publish(path):
+        if _is_text(path):
             contents[path] = data
 
     try:
-        found = scan(folder, limits=limits, visit=visit, memory=memory, wanted=lambda path, _: may_publish(path))
+        found = scan(folder, limits=limits, visit=visit, memory=memory, wanted=lambda path, _: _is_text(path))
     except WorkspaceError as error:
         return [Finding("unreadable", ".", 0, str(error))]
     known = before or Before()
@@ -98,7 +98,7 @@ def scrub(
     findings: list[Finding] = []
     with opened(folder) as root:
         for path, content in contents.items():
-            if not may_publish(path):
+            if not _is_text(path):
                 continue
             try:
                 text, secrets = redact_counted(content.data.decode("utf-8"), style=style)
@@ -114,6 +114,11 @@ def scrub(
                 drop(descriptor, name)
                 write_new(descriptor, name, text.encode("utf-8"), executable=content.executable, durable=False)
     return findings
+
+
+def _is_text(path: str) -> bool:
+    """Whether what a consolidator wrote there is for people and models to read."""
+    return may_publish(path) and path != LINES
 
 
 def _kinds(found: Scan, before: Before) -> Iterator[Finding]:

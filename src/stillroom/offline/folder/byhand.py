@@ -1,9 +1,10 @@
 """What a person wrote into the two files, told from what was generated, and put back where it stood.
 
-The handbook ends with a comment that holds a short hash of every line that was generated last time, for both files.
-A line without a hash there is a person's and is kept word for word; a bullet whose hash is there but which is gone was
-taken out by a person and stays out. Without the comment (another consolidator wrote the files, or it is gone), lines of
-the generated shape count as generated and everything else as a person's.
+A record beside the two files, `.stillroom-lines`, holds a short hash of every line that was generated last time, for
+both. A line without a hash there is a person's and is kept word for word; a bullet whose hash is there but which is
+gone was taken out by a person and stays out. Without a record (another consolidator wrote the files, or it is gone),
+lines of the generated shape count as generated and everything else as a person's. An earlier release ended the handbook
+with the record.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Record:
 
 
 def split_record(text: str) -> tuple[str, Record]:
-    """The handbook without its record, and the record."""
+    """A text without the record that it is, or ends with, and the record."""
     match = _RECORD.search(text)
     if not match:
         return text, Record()
@@ -82,7 +83,7 @@ def split_record(text: str) -> tuple[str, Record]:
 
 
 def record_lines(handbook: Iterable[str], summary: Iterable[str], taken_out: Iterable[str]) -> list[str]:
-    """The comment that ends the handbook."""
+    """The lines of the record."""
     lines = [_OPEN]
     groups = (("handbook", map(key, handbook)), ("summary", map(key, summary)), ("out", taken_out))
     for name, hashes in groups:
@@ -164,6 +165,16 @@ def taken_out(text: str, generated: frozenset[str] | None) -> frozenset[str]:
     """Hashes of lines that were generated and are gone: a person took them out, or wrote them anew."""
     present = {key(line) for line in text.splitlines()}
     return frozenset(generated - present) if generated else frozenset()
+
+
+def is_rewritten(text: str, record: Record) -> bool:
+    """Whether another program wrote the handbook since: most of what was generated is gone, and more that is new is
+    there than is left of it."""
+    if record.handbook is None:
+        return False
+    present = {key(line) for line in text.splitlines()} - {""}
+    left = len(present & record.handbook)
+    return len(record.handbook) - left > left < len(present) - left
 
 
 def put_back(lines: Sequence[str], kept: Sequence[Kept]) -> list[str]:

@@ -16,13 +16,13 @@ from stillroom.offline.folder.summary import ROOMS, VERSION, summary
 from stillroom.rollouts.redact import redact
 from stillroom.store.records import Stage1Output
 
-HANDBOOK, SUMMARY = "MEMORY.md", "memory_summary.md"
+HANDBOOK, SUMMARY, LINES = "MEMORY.md", "memory_summary.md", ".stillroom-lines"
 _BYTES_PER_TOKEN = 4
-_RECORD_BYTES_PER_LINE = 24
 
 
 def consolidate(folder: Path, inputs: Sequence[Stage1Output], *, now: int, limits: StageTwo) -> None:
-    """Write both files into `folder` from `inputs`, the notes there, and what a person wrote into the files before.
+    """Write both files and the record of their lines into `folder`, from `inputs`, the notes there, and what a person
+    wrote into the files before.
 
     Deterministic and idempotent: a second run on the same inputs changes no byte. Days come from the inputs, so `now`
     changes nothing either; it is taken so that every consolidator is called alike.
@@ -30,6 +30,10 @@ def consolidate(folder: Path, inputs: Sequence[Stage1Output], *, now: int, limit
     del now
     # 1. What is there, and what of it a person wrote or took out.
     old_handbook, record = byhand.split_record(_read(folder / HANDBOOK))
+    if record.handbook is None:
+        _, record = byhand.split_record(_read(folder / LINES))
+        if byhand.is_rewritten(old_handbook, record):
+            record = byhand.Record()
     old_summary = _read(folder / SUMMARY)
     own_handbook = byhand.by_hand(old_handbook, record.handbook, file="handbook")
     own_summary = byhand.by_hand(old_summary, record.summary, file="summary")
@@ -51,7 +55,9 @@ def consolidate(folder: Path, inputs: Sequence[Stage1Output], *, now: int, limit
         made = [redact(line) for line in handbook(blocks, notes, wanted)]
         return made, byhand.put_back(made, own_handbook)
 
-    best = _most(len(sessions), lambda count: _size(written(_blocks(sessions[:count]))[1]) <= limits.max_handbook_bytes)
+    best = _most(
+        len(sessions), lambda count: _bytes(written(_blocks(sessions[:count]))[1]) <= limits.max_handbook_bytes
+    )
     blocks = _blocks(sessions[:best])
     made_handbook, new_handbook = written(blocks)
     most = limits.max_summary_tokens * _BYTES_PER_TOKEN
@@ -63,9 +69,9 @@ def consolidate(folder: Path, inputs: Sequence[Stage1Output], *, now: int, limit
     new_summary = _first_line_first(new_summary)
 
     # 4. Write, with the record of what was generated.
-    new_handbook += ["", *byhand.record_lines(made_handbook, made_summary, _still(out))]
     _write(folder / HANDBOOK, new_handbook)
     _write(folder / SUMMARY, new_summary)
+    _write(folder / LINES, byhand.record_lines(made_handbook, made_summary, _still(out)))
 
 
 def _rank(session: Session) -> tuple[int, int, str]:
@@ -88,10 +94,6 @@ def _most(count: int, fits: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def _size(lines: Sequence[str]) -> int:
-    return _bytes(lines) + _RECORD_BYTES_PER_LINE * len(lines)
 
 
 def _bytes(lines: Sequence[str]) -> int:
