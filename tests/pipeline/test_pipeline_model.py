@@ -243,7 +243,7 @@ async def test_in_place_of_a_bad_result_there_is_the_offline_engines(
     assert report.failed
     assert b"# Mine\n" in before["MEMORY.md"]
     assert {path.split("/")[0] for path in before} == {
-        "MEMORY.md", "memory_summary.md", "raw_memories.md", "rollout_summaries", "extensions",
+        "MEMORY.md", "memory_summary.md", "raw_memories.md", "rollout_summaries", "extensions", ".stillroom-lines",
     }  # fmt: skip
     assert isinstance(again.consolidate, Skipped)
     assert again.consolidate.status == "skipped_cooldown"

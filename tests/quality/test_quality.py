@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 SETS = sorted((HERE / "sets").glob("*.toml"))
 #: Sets that nothing was trained on and nobody looks into: floors a few points under what was measured.
 KEPT = [HERE / "kept", *SHIPPED.values()]
-MIN_TOLD, MIN_FOUND, MIN_PRECISION, MAX_TRAPS_TOLD = 0.77, 0.94, 0.88, 0.09
+MIN_TOLD, MIN_FOUND, MIN_PRECISION, MAX_TRAPS_TOLD = 0.76, 0.94, 0.9, 0.07
 
 
 @pytest.fixture(scope="module")

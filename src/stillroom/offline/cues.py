@@ -10,7 +10,7 @@ from typing import Any
 
 KINDS = ("lasting", "negative", "want", "passing", "opinion", "nod", "undo", "because", "plan", "strong", "explicit")
 """What is counted in every sentence."""
-_ALL = (*KINDS, "changed", "ended")
+_ALL = (*KINDS, "changed", "ended", "solved", "asks", "yes")
 #: Scripts that are written without spaces, or whose words carry endings.
 _JOINED = re.compile(r"[\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 
@@ -34,6 +34,11 @@ def has(kind: str, text: str) -> bool:
     text = text.replace("’", "'")
     spaced, anywhere = _patterns()
     return bool(spaced[kind].search(text) or (_JOINED.search(text) and anywhere[kind].search(text)))
+
+
+def joined(kind: str, text: str) -> bool:
+    """The same for scripts without spaces alone, where a word may stand anywhere."""
+    return bool(_JOINED.search(text) and _patterns()[1][kind].search(text))
 
 
 def without(kind: str, text: str) -> str:

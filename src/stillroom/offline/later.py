@@ -34,4 +34,5 @@ def taken_back(one: Sentence) -> bool:
 
 def is_yes(text: str) -> bool:
     """Whether a short answer agrees: a yes, and nothing against it."""
-    return cues.has("nod", text) and not any(cues.has(kind, text) for kind in ("negative", "undo", "opinion"))
+    agrees = cues.has("yes", text) or cues.has("nod", text)
+    return agrees and not any(cues.has(kind, text) for kind in ("negative", "undo", "opinion"))

@@ -6,14 +6,15 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 import msgspec
 
 from stillroom.offline import cues, draft, later, model, shell, work
 from stillroom.offline.draft import LINE_CHARS, Line, Task
 from stillroom.offline.features import Sentence, found_in
-from stillroom.offline.sentences import clip, sentences, share, size, terms
+from stillroom.offline.sentences import clip, identifiers, sentences, share, size, terms
+from stillroom.offline.text import conflict
 from stillroom.offline.text.secrets import gives_secret, without_secrets
 from stillroom.offline.work import Failure, Turn
 from stillroom.rollouts.attribution import Attributor
@@ -28,8 +29,11 @@ from stillroom.thread import Thread
 class Thresholds:
     """Scores from which sentences are told, or kept as evidence. Chosen on the development lots."""
 
-    told: float = 0.65
+    told: float = 0.78
+    told_in_talk: float = 0.65  #: the same where nothing is done: every word may be a decision
     told_of_task: float = 0.9  #: for a sentence of the first turn without a word for what lasts
+    told_beside: float = 0.5  #: for one next to a told sentence of the same message: they are said together
+    told_ending: float = 0.4  #: for one that says that something is over
     told_assistant: float = 0.85
     evidence: float = 0.12
     evidence_assistant: float = 0.25
@@ -47,6 +51,12 @@ _SLUG_CHARS, _LEAST_SLUG_CHARS = 60, 3
 _BARE = 7
 """An answer of fewer words says nothing without what it answers."""
 _LEAST_WORDS = 3
+_POINTS_BACK = 8
+"""A longer sentence says itself what is to be remembered."""
+_BACK = re.compile(
+    r"\b(?:that|this|it|these|das|dies|ça|cela|eso|esto|isso|isto|это|to|bunu|questo|lo)\b|这|那|これ|それ|그|이거|यह|इसे",
+    re.IGNORECASE,
+)
 _RESULT = re.compile(
     r"\d+ (?:tests? )?pass|passed|\bok\b|success|✓|0 errors|0 failed|no issues|/pull/\d+|!\d{2,}", re.IGNORECASE
 )
@@ -69,6 +79,7 @@ def distil(
         one.score = score(one) if score else models[one.who].score(one.text, one.features)
         if one.who == "user" and _is_lasting(one, thresholds):
             one.score = max(one.score, thresholds.told)
+    _raise_companions([one for one in found if one.who == "user"], thresholds)
     # The assistant repeats what a page or a file said: such a line is held for review, and is no cause of anything.
     attributor = Attributor(lambda: events, of_model=False)
     session = _Session(thread, turns, found, thresholds, attributor)
@@ -76,15 +87,23 @@ def distil(
     if not session.is_durable(tasks):
         return None
     slug = attributor.slug(_slug(tasks[0].name) or None)
+    quoted = {line.text for task in tasks for line in (*task.told, *task.evidence) if _is_quotation(line)}
+    summary = draft.rollout_summary(tasks, branch=thread.git_branch)
     return Stage1Draft(
-        raw_memory=_clean(attributor.marked(draft.raw_memory(tasks))),
-        rollout_summary=_clean(attributor.marked(draft.rollout_summary(tasks, branch=thread.git_branch))),
+        raw_memory=_clean(attributor.marked(draft.raw_memory(tasks), of_person=quoted)),
+        rollout_summary=_clean(attributor.marked(summary, of_person=quoted)),
         rollout_slug=_clean(slug) if slug else None,
         sources=tuple(
             msgspec.structs.replace(row, line=_clean(row.line), quote=_clean(row.quote))
             for row in draft.line_sources(tasks)
         ),
     )
+
+
+def _is_quotation(line: Line) -> bool:
+    """Whether a line holds the person's own words alone."""
+    of_person = all(isinstance(event, Said) and event.who == "user" for event, _ in line.sources)
+    return of_person and line.text.startswith("the user said: ") and bool(line.sources)
 
 
 def _clean(text: str) -> str:
@@ -102,6 +121,30 @@ def _is_lasting(one: Sentence, thresholds: Thresholds) -> bool:
     x = one.features
     said = x.get("c_explicit") or (x.get("strong") and one.score >= thresholds.strong)
     return bool(said) and not any(x.get(name) for name in ("question", "c_passing", "undone", "c_opinion"))
+
+
+def _raise_companions(found: list[Sentence], limits: Thresholds) -> None:
+    """Tell what a told sentence of the same message is said together with: the one before "remember that", what is
+    over beside what takes its place, and neighbours that nearly would be told by themselves."""
+    for one, other in pairwise(found):
+        if one.said is not other.said or one.features.get("question") or other.features.get("question"):
+            continue
+        if other.features.get("strong") and size(other.text) <= _POINTS_BACK and _BACK.search(other.text):
+            one.score = max(one.score, limits.told)
+    for at, one in enumerate(found):
+        if one.score < limits.told_ending or one.features.get("question"):
+            continue
+        claim = conflict.claim(one.text)
+        if claim.refused and claim.changes and not claim.negative:
+            one.score = max(one.score, limits.told)
+            for near in found[max(at - 1, 0) : at] + found[at + 1 : at + 2]:
+                if near.said is one.said and conflict.claim(near.text).subject & claim.refused:
+                    near.score = max(near.score, limits.told)
+    told = [one.score >= limits.told for one in found]
+    for at, one in enumerate(found):
+        is_beside = any(0 <= n < len(found) and found[n].said is one.said and told[n] for n in (at - 1, at + 1))
+        if is_beside and one.score >= limits.told_beside and not one.features.get("question"):
+            one.score = max(one.score, limits.told)
 
 
 class _Session:
@@ -129,6 +172,8 @@ class _Session:
         """The tasks with all their lines."""
         self._add_failures()
         self._add_reported()
+        self._add_confirmed()
+        self._add_agreed()
         self._add_person()
         self._add_assistant()
         self._add_endings()
@@ -156,6 +201,8 @@ class _Session:
         """Whether a later session would act better for knowing this one."""
         if any(turn.edits for turn in self._turns) or any(failure.passed for failure in self._failures):
             return True
+        if all(map(_only_asks, self._users)):
+            return False
         if any(line.section != "reference" for task in tasks for line in task.told):
             return True
         return any(one.score >= self._limits.worth and not one.features.get("question") for one in self._users)
@@ -175,20 +222,33 @@ class _Session:
         heirs = {id(heir): one for one in self._users if (heir := self._replaced.get(id(one)))}
         rest = [one for one in self._users if id(one) not in told and one.score >= limits.evidence]
         evidence = {id(one) for one in sorted(rest, key=lambda one: -one.score)[:_MAX_EVIDENCE]}
-        for one in self._users:
-            if id(one) in told:
-                for line in _person_lines(one, _replaces(heirs.get(id(one)))):
+        lead: Sentence | None = None
+        for one, after in pairwise([*self._users, None]):
+            assert one is not None
+            if lead is None and id(one) in told and self._leads_to(one, after):
+                lead = one
+            elif lead or id(one) in told:
+                for line in _person_lines(one, _replaces(heirs.get(id(one))), lead):
                     self._tell(one.turn, line)
+                lead = None
             elif id(one) in evidence:
                 for line in _person_lines(one, self._ending(one)):
                     self._keep(one.turn, line)
 
+    def _leads_to(self, one: Sentence, after: Sentence | None) -> bool:
+        """Whether a sentence only says that something is over, and the next one of the message what takes its place."""
+        if after is None or after.said is not one.said or after.features.get("question"):
+            return False
+        return after.score >= self._limits.evidence and self._holds(after) and _only_ends(one)
+
     def _enough(self, one: Sentence) -> float:
         """What a sentence needs to be told: more in the first turn, which sets the task."""
         x = one.features
-        lasting = any(x.get(cue) for cue in ("strong", "c_lasting", "c_negative"))
+        lasting = x.get("strong") or x.get("c_lasting")
         sets_task = x.get("turn0") and not x.get("nothing_after")
-        return self._limits.told_of_task if sets_task and not lasting else self._limits.told
+        if sets_task and not lasting:
+            return self._limits.told_of_task
+        return self._limits.told_in_talk if x.get("chat") else self._limits.told
 
     def _holds(self, one: Sentence) -> bool:
         """Whether it still stands, was typed rather than handed over as a document, and says something by itself."""
@@ -303,6 +363,7 @@ class _Session:
                 if one.turn == turn.number
                 and id(one) not in self._used
                 and not one.features.get("final")
+                and (one.features.get("c_because") or one.features.get("c_negative"))
                 and one.score >= self._limits.reported
             ]
             if not mine:
@@ -318,6 +379,40 @@ class _Session:
             text = clip(f'{_fix(kept)}{sign} (found by the assistant: "{cause}")', LINE_CHARS)
             asked = [(symptom.said, symptom.text)] if symptom else []
             self._tell(turn.number, Line("failure", text, (*asked, *((one.said, one.text) for one in mine))))
+
+    def _add_confirmed(self) -> None:
+        """What the assistant advised in a talk, where the person says in their next words that it helped."""
+        for before, turn in pairwise(self._turns):
+            first = " ".join(text for text, _ in turn.sentences[:2])
+            if before.runs or not cues.has("solved", first) or first.rstrip().endswith(("?", "？")):
+                continue
+            mine = [one for one in self._helpers if one.turn == before.number and identifiers(one.text)]
+            advised = list(islice(filter(self._is_own, (one for one in mine if not one.features.get("question"))), 2))
+            asked = max(
+                (one for one in self._users if one.turn == before.number), key=lambda one: one.score, default=None
+            )
+            if not advised:
+                continue
+            self._used.update(map(id, advised))
+            advice = " ".join(clip(one.text, 160) for one in advised)
+            sign = f' when "{clip(asked.text, 110)}"' if asked else ""
+            text = f'"{advice}"{sign} (advised by the assistant; the user said: "{clip(first, 90)}")'
+            said = [(one.said, one.text) for one in (*advised, *([asked] if asked else []))]
+            confirmed = (turn.sentences[0][1], first)
+            self._tell(turn.number, Line("failure", text, (*said, confirmed)))
+
+    def _add_agreed(self) -> None:
+        """What the assistant asked about the work, where the person says yes and the next edits stay."""
+        for before, turn in pairwise(self._turns):
+            first = turn.sentences[0][0] if turn.sentences else ""
+            if not later.is_yes(first) or size(first) > _BARE or not self._kept_edits(turn.edits):
+                continue
+            asked = [one for one in self._helpers if one.turn == before.number and one.features.get("question")]
+            last = asked[-1] if asked else None
+            if last is None or last.features.get("c_plan") or size(last.text) < _BARE or not self._is_own(last):
+                continue
+            text = f'after the assistant asked "{clip(last.text, 220)}", the user said: "{clip(first, 100)}"'
+            self._tell(turn.number, Line("preference", text, ((last.said, last.text), (turn.sentences[0][1], first))))
 
     def _symptom(self, turn: Turn, cause: frozenset[str]) -> Sentence | None:
         """The person's sentence of this turn that shares most with what was found; else none."""
@@ -350,8 +445,27 @@ class _Session:
                 self._keep(turn.number, Line("step", text, ((finals[-1], " ".join(said)),)))
 
 
-def _person_lines(one: Sentence, ending: str) -> list[Line]:
-    """A quotation of the person; of a bare answer with what it answers; of a long sentence one for each part."""
+def _only_asks(one: Sentence) -> bool:
+    """Whether a sentence asks, with or without a question mark, or only says thanks."""
+    start = " ".join(one.text.split()[:4])[:40]
+    asks = one.features.get("question") or cues.has("asks", start) or cues.joined("asks", one.text)
+    return bool(asks) or size(one.text) < _LEAST_WORDS or (cues.has("nod", one.text) and size(one.text) < _BARE)
+
+
+def _only_ends(one: Sentence) -> bool:
+    """Whether it says that something is over, and not what is in its place: "develop is gone"."""
+    claim = conflict.claim(one.text)
+    return bool(claim.subject) and claim.changes and claim.subject <= claim.refused
+
+
+def _person_lines(one: Sentence, ending: str, lead: Sentence | None = None) -> list[Line]:
+    """A quotation of the person, after the sentence that leads to it; of a bare answer with what it answers; of a long
+    sentence one for each part."""
+    if lead:
+        text = f'the user said: "{lead.text} {one.text}"{ending}'
+        if len(text) <= LINE_CHARS:
+            return [Line("preference", text, ((lead.said, lead.text), (one.said, one.text)))]
+        return [*_person_lines(lead, ""), *_person_lines(one, ending)]
     needs_context = size(one.text) < _BARE or (one.features.get("asked_before") and size(one.text) < 2 * _BARE)
     before = f'after the assistant said "{clip(one.context, 160)}", ' if one.context and needs_context else ""
     return [

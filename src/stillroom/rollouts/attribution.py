@@ -9,7 +9,7 @@ held when it instructs, unless it may be a translation or a summary of the perso
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -80,9 +80,16 @@ class Attributor:
         self._of_model = of_model
         self._known: dict[tuple[str, str], Attribution] = {}
 
-    def marked(self, text: str) -> str:
-        """`text` with a mark at each line that is held back."""
-        return marked(text, lambda line, section: self.attribute(line, section).verdict)
+    def marked(self, text: str, *, of_person: Container[str] = ()) -> str:
+        """`text` with a mark at each line that is held back. Of the lines `of_person` it is known that they quote the
+        person's own words, and nothing else."""
+
+        def verdict(line: str, section: str) -> Verdict:
+            if line in of_person:
+                return Verdict("user", instruction=False)
+            return self.attribute(line, section).verdict
+
+        return marked(text, verdict)
 
     def sources(self, *texts: str) -> list[Source]:
         """What the bullets of these texts rest on, as far as it is found."""
