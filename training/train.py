@@ -292,6 +292,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             largest = sorted(models[who].features.items(), key=lambda item: -abs(item[1]))[:40]
             print("  " + ", ".join(f"{name} {weight:+.1f}" for name, weight in largest))
     model.save(models, given.out)
+    if given.out == model.WEIGHTS:
+        model.COPY.write_bytes(given.out.read_bytes())
     print(f"{given.out}: {given.out.stat().st_size:,} bytes")
     return 0
 

@@ -116,6 +116,10 @@ class RulesEngine:
     prompt: str | None = None
 
     def __init__(self, settings: Settings, *, redact: Redact, forgotten: Forgotten | None) -> None:
+        """Raises `DamagedWeights`: before a session is begun, so that none is a try the poorer for it."""
+        from stillroom.offline import model  # only loaded when it is asked for
+
+        model.load()
         self._stage = settings.stage_one
         self._refuse_external = settings.memories.disable_on_external_context
         self._root = settings.root

@@ -15,18 +15,20 @@ from zlib import error as ZlibError
 
 import msgspec
 
-from stillroom.errors import StillroomError
+from stillroom.errors import ConfigError
 
 BITS = 15
 SIZE = 1 << BITS
 """N-grams are hashed to so many weights."""
 WEIGHTS = Path(__file__).with_name("weights.json")
+COPY = Path(__file__).with_name("weights.copy.json")
+"""The same once more: what `stillroom doctor --fix` puts in place of a damaged file."""
 _MAX_CHARS = 400
 _WORD = re.compile(r"\w+|[^\w\s]")
 _MOST = 30.0  # exp() beyond it says nothing more
 
 
-class DamagedWeights(StillroomError):
+class DamagedWeights(ConfigError):
     """The weights of the offline engine can't be read."""
 
 
@@ -86,7 +88,22 @@ def load(path: Path = WEIGHTS) -> dict[str, Linear]:
             for name, each in packed.items()
         }
     except (OSError, ValueError, msgspec.MsgspecError, ZlibError) as error:
-        raise DamagedWeights(f"the weights `{path}` can't be read: {error}; reinstall Stillroom") from error
-    if set(models) != {"user", "assistant"} or any(len(model.hashed) != SIZE for model in models.values()):
-        raise DamagedWeights(f"the weights `{path}` are not whole; reinstall Stillroom")
+        reason = error.strerror if isinstance(error, OSError) else "it is damaged"
+        raise DamagedWeights(f"cannot read the offline engine's weights `{path}`: {reason}", hint=_HINT) from error
+    numbers = [number for each in packed.values() for number in (each.scale, *each.features.values())]
+    is_whole = set(models) == {"user", "assistant"} and all(len(each.hashed) == SIZE for each in models.values())
+    if not is_whole or not all(map(math.isfinite, numbers)):
+        raise DamagedWeights(f"the offline engine's weights `{path}` are not whole", hint=_HINT)
     return models
+
+
+def restore(path: Path = WEIGHTS, copy: Path = COPY) -> None:
+    """Put the copy in place of damaged weights. Raises `DamagedWeights` if the copy is damaged too, `OSError`."""
+    load(copy)
+    beside = path.with_suffix(".new")
+    beside.write_bytes(copy.read_bytes())
+    beside.replace(path)
+    load.cache_clear()
+
+
+_HINT = "`stillroom doctor --fix` restores them; `pip install --force-reinstall stillroom` does too"

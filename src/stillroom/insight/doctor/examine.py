@@ -12,12 +12,13 @@ from stillroom.config import OFFLINE, Settings, load_settings
 from stillroom.errors import ConfigError, StillroomError
 from stillroom.insight.doctor.configured import check_settings, check_switches, unusable
 from stillroom.insight.doctor.database import check_database
-from stillroom.insight.doctor.finding import Finding, Found, found
+from stillroom.insight.doctor.finding import Finding, Found, found, ok
 from stillroom.insight.doctor.history import check_history
 from stillroom.insight.doctor.leftovers import check_leftovers
 from stillroom.insight.doctor.others import check_others
 from stillroom.insight.doctor.places import check_places
 from stillroom.insight.doctor.sandbox import check_sandbox
+from stillroom.offline import model
 
 #: More checks, by whoever knows the agents' hooks.
 Further = Callable[[Settings], Iterable[Found]]
@@ -71,6 +72,7 @@ def _checks(
             from stillroom.insight.doctor.phases import check_phases  # reads what models did
 
             yield "phases", check_phases(settings, clock)
+    yield "offline engine", check_weights()
     yield "sandbox", check_sandbox(settings)
     yield "hooks", further(settings)
     yield "other memories", check_others(settings, environ)
@@ -78,6 +80,21 @@ def _checks(
         from stillroom.insight.doctor.reachable import check_models  # all that speaks to models
 
         yield "models", check_models(settings, clock)
+
+
+def check_weights() -> Iterator[Found]:
+    """The offline engine's models, which a broken installation may lack."""
+    try:
+        model.load()
+    except model.DamagedWeights as error:
+        yield found("offline engine", "error", str(error), remedy=error.hint, mend=_restore_weights)
+    else:
+        yield ok("offline engine", "its weights are whole")
+
+
+def _restore_weights() -> str:
+    model.restore()
+    return "the weights are restored from their copy"
 
 
 def _looked_at(name: str, check: Iterable[Found], *, fix: bool) -> Iterator[Finding]:
