@@ -215,7 +215,8 @@ def test_a_memory_that_takes_up_its_echo_is_seen_to_grow(tmp_path: Path) -> None
     path.write_text(LIFE, encoding="utf-8")
 
     def anew(request: RecordedRequest) -> Say:
-        return answer(f'the user said: "For the future: always use pnpm in this repo" (time {request.number})')
+        things = ("apples", "barrels", "candles", "drums", "engines", "figs", "gloves", "hammers", "irons", "jars")
+        return answer(f"The cellar is where {things[request.number % len(things)]} are stored.")
 
     with LoopbackModel(anew) as server:
         providers = {"loop": server.provider()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -17,15 +18,16 @@ from stillroom.offline import model
 from stillroom.offline.model import COPY, WEIGHTS, DamagedWeights
 
 PROJECT = Path(__file__).parents[2]
+AGAIN = re.compile(r'"again": -?[\d.]+')
 DAMAGES: dict[str, Callable[[str], str | None]] = {
     "missing": lambda text: None,
     "empty": lambda text: "",
     "truncated": lambda text: text[:3000],
     "another shape": lambda text: '{"user": 3, "assistant": []}',
     "one model": lambda text: text.replace('"assistant"', '"agent"'),
-    "not a number": lambda text: text.replace('"again": -2.6', '"again": NaN'),
-    "too large a number": lambda text: text.replace('"again": -2.6', '"again": -2.6e999'),
-    "other bytes": lambda text: text.replace('"hashed": "c', '"hashed": "d'),
+    "not a number": lambda text: AGAIN.sub('"again": NaN', text, count=1),
+    "too large a number": lambda text: AGAIN.sub('"again": -2e999', text, count=1),
+    "other bytes": lambda text: text.replace('"hashed": "', '"hashed": "x'),
 }
 
 

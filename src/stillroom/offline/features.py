@@ -65,6 +65,7 @@ def found_in(turns: Sequence[Turn]) -> list[Sentence]:
             acted=acted,
             next_first=next((text for text, _ in turns[number + 1].sentences), "") if number + 1 < len(turns) else "",
             again=[one for near in spoken[number + 1 : number + _NEAR_TURNS] for one in near[:_NEAR_SENTENCES]],
+            once=[one for near in spoken[max(0, number - _NEAR_TURNS) : number] for one in near[:_NEAR_SENTENCES]],
         )
         found += _of_person(turn, around)
         found += _of_assistant(turn, turns, around)
@@ -131,6 +132,7 @@ class _Around:
     acted: bool  #: anything was run or edited in the session
     next_first: str  #: the first sentence of the next turn
     again: Sequence[frozenset[str]]  #: what the person says later
+    once: Sequence[frozenset[str]]  #: what they said before
 
 
 def _later_terms(done: Sequence[_Done]) -> list[frozenset[str]]:
@@ -191,6 +193,7 @@ def _of_person(turn: Turn, around: _Around) -> list[Sentence]:
             "names_after": share(names, done.names),
             "no_names": not names,
             "again": max((len(own & other) / max(4, len(own)) for other in around.again), default=0.0),
+            "once": max((len(own & other) / max(4, len(own)) for other in around.once), default=0.0),
             "gone": share(names, around.gone),
             "lost": around.fate.lost / around.fate.put if around.fate.put else 0.0,
             "lost_all": around.fate.lost > 0 and around.fate.lost >= 0.8 * around.fate.put,

@@ -51,6 +51,8 @@ _SLUG_CHARS, _LEAST_SLUG_CHARS = 60, 3
 _BARE = 7
 """An answer of fewer words says nothing without what it answers."""
 _LEAST_WORDS = 3
+_ASKED_AGAIN = 0.6
+"""Who says so much of a sentence once more asks for the same thing again."""
 _POINTS_BACK = 8
 """A longer sentence says itself what is to be remembered."""
 _BACK = re.compile(
@@ -252,8 +254,10 @@ class _Session:
 
     def _holds(self, one: Sentence) -> bool:
         """Whether it still stands, was typed rather than handed over as a document, and says something by itself."""
-        says = size(one.text) >= _LEAST_WORDS or one.context != ""
-        typed = not one.features.get("document")
+        says = (size(one.text) >= _LEAST_WORDS or one.context != "") and not _only_names(one.text)
+        x = one.features
+        lasting = x.get("strong") or x.get("c_lasting")
+        typed = not x.get("document") and not (x.get("once", 0.0) >= _ASKED_AGAIN and not lasting)
         return says and typed and id(one) not in self._replaced and not later.taken_back(one)
 
     def _ending(self, one: Sentence) -> str:
@@ -411,6 +415,8 @@ class _Session:
             last = asked[-1] if asked else None
             if last is None or last.features.get("c_plan") or size(last.text) < _BARE or not self._is_own(last):
                 continue
+            if _BACK.search(last.text):  # "do you agree with this plan?" says nothing by itself
+                continue
             text = f'after the assistant asked "{clip(last.text, 220)}", the user said: "{clip(first, 100)}"'
             self._tell(turn.number, Line("preference", text, ((last.said, last.text), (turn.sentences[0][1], first))))
 
@@ -450,6 +456,15 @@ def _only_asks(one: Sentence) -> bool:
     start = " ".join(one.text.split()[:4])[:40]
     asks = one.features.get("question") or cues.has("asks", start) or cues.joined("asks", one.text)
     return bool(asks) or size(one.text) < _LEAST_WORDS or (cues.has("nod", one.text) and size(one.text) < _BARE)
+
+
+def _only_names(text: str) -> bool:
+    """Whether it is a file, a line that a program printed, or a command to the client: `/drop src/app.ts`."""
+    if re.match(r"/[a-z]+(?:\s|$)", text):
+        return True
+    names = identifiers(text)
+    rest = " ".join(word for word in text.split() if not any(name in word.casefold() for name in names))
+    return bool(names) and size(rest) < 2
 
 
 def _only_ends(one: Sentence) -> bool:
