@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.interop.codex_client import REPOSITORY, CodexServer, write_config
 
-from stillroom.rollouts.agents.codex.reader import discover
+from stillroom.rollouts.agents.codex import discover
 from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.found import Found
 from stillroom.rollouts.stream import open_items

@@ -10,7 +10,7 @@ import pytest
 from tests.quality.score import score
 
 from stillroom.offline import distil
-from stillroom.rollouts.agents.chat import reader
+from stillroom.rollouts.agents import chat as reader
 from stillroom.rollouts.events import read_events
 from stillroom.rollouts.found import Found
 from stillroom.rollouts.readers import open_thread

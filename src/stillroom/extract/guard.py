@@ -13,7 +13,7 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.rollouts.agents.codex import reader as codex
+from stillroom.rollouts.agents import codex
 from stillroom.rollouts.rate_limits import RateLimits, allows, newest_snapshot, parse_rate_limits
 from stillroom.store import Store
 

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.found import Discovery
 from stillroom.rollouts.stream import Decoder, ItemStream
 from stillroom.thread import FileStamp, Rest, Thread
+
+#: The module of `agents/` that reads a format.
+_MODULES: Mapping[str, str] = {
+    "aider": "aider",
+    "atif": "atif",
+    "chat-messages": "chat",
+    "claude-code": "claude_code.reader",
+    "cline": "cline",
+    "codex": "codex",
+    "continue": "continue_dev",
+    "copilot-cli": "copilot",
+    "cursor": "cursor",
+    "gemini-cli": "gemini",
+    "inspect-ai": "inspect_ai",
+    "kimi-code": "kimi_code.reader",
+    "langchain": "langchain",
+    "letta-code": "letta_code",
+    "openai-agents": "openai_agents",
+    "opencode": "opencode.reader",
+    "openhands": "openhands",
+    "otel-genai": "otel",
+    "pi": "pi",
+    "pydantic-ai": "pydantic_ai",
+    "qwen-code": "qwen",
+    "stillroom": "stillroom",
+    "swe-agent": "swe_agent",
+}
 
 
 class Reader(Protocol):
@@ -40,101 +68,10 @@ def reader_of(agent: str) -> Reader:
 
     Imported when it is asked for: nobody has sessions of all of them, and together they take as long as a small pass.
     """
-    match agent:
-        case "aider":
-            from stillroom.rollouts.agents.aider import reader as aider
-
-            return aider
-        case "atif":
-            from stillroom.rollouts.agents.atif import reader as atif
-
-            return atif
-        case "chat-messages":
-            from stillroom.rollouts.agents.chat import reader as chat
-
-            return chat
-        case "claude-code":
-            from stillroom.rollouts.agents.claude_code import reader as claude_code
-
-            return claude_code
-        case "cline":
-            from stillroom.rollouts.agents.cline import reader as cline
-
-            return cline
-        case "codex":
-            from stillroom.rollouts.agents.codex import reader as codex
-
-            return codex
-        case "continue":
-            from stillroom.rollouts.agents.continue_dev import reader as continue_dev
-
-            return continue_dev
-        case "copilot-cli":
-            from stillroom.rollouts.agents.copilot import reader as copilot
-
-            return copilot
-        case "cursor":
-            from stillroom.rollouts.agents.cursor import reader as cursor
-
-            return cursor
-        case "gemini-cli":
-            from stillroom.rollouts.agents.gemini import reader as gemini
-
-            return gemini
-        case "inspect-ai":
-            from stillroom.rollouts.agents.inspect_ai import reader as inspect_ai
-
-            return inspect_ai
-        case "kimi-code":
-            from stillroom.rollouts.agents.kimi_code import reader as kimi_code
-
-            return kimi_code
-        case "langchain":
-            from stillroom.rollouts.agents.langchain import reader as langchain
-
-            return langchain
-        case "letta-code":
-            from stillroom.rollouts.agents.letta_code import reader as letta_code
-
-            return letta_code
-        case "openai-agents":
-            from stillroom.rollouts.agents.openai_agents import reader as openai_agents
-
-            return openai_agents
-        case "opencode":
-            from stillroom.rollouts.agents.opencode import reader as opencode
-
-            return opencode
-        case "openhands":
-            from stillroom.rollouts.agents.openhands import reader as openhands
-
-            return openhands
-        case "otel-genai":
-            from stillroom.rollouts.agents.otel import reader as otel
-
-            return otel
-        case "pi":
-            from stillroom.rollouts.agents.pi import reader as pi
-
-            return pi
-        case "pydantic-ai":
-            from stillroom.rollouts.agents.pydantic_ai import reader as pydantic_ai
-
-            return pydantic_ai
-        case "qwen-code":
-            from stillroom.rollouts.agents.qwen import reader as qwen
-
-            return qwen
-        case "stillroom":
-            from stillroom.rollouts.agents.stillroom import reader as stillroom
-
-            return stillroom
-        case "swe-agent":
-            from stillroom.rollouts.agents.swe_agent import reader as swe_agent
-
-            return swe_agent
-        case _:
-            raise RolloutError(f"sessions of `{agent}` can't be read by this version")
+    module = _MODULES.get(agent)
+    if module is None:
+        raise RolloutError(f"sessions of `{agent}` can't be read by this version")
+    return cast("Reader", import_module(f"stillroom.rollouts.agents.{module}"))
 
 
 def open_thread(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import Reading
 from stillroom.errors import EmptyRollout, RolloutError
-from stillroom.rollouts.agents.aider import reader
+from stillroom.rollouts.agents import aider as reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 from stillroom.rollouts.timestamps import parse_local_time
 from stillroom.thread import FileStamp, Thread

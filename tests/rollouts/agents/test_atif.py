@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
-from stillroom.rollouts.agents.atif import reader
+from stillroom.rollouts.agents import atif as reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 
 SAMPLES = DATA / "atif" / "1.8"

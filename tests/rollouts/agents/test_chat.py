@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import Reading
 from stillroom.errors import EmptyRollout
-from stillroom.rollouts.agents.chat import reader
+from stillroom.rollouts.agents import chat as reader
 from stillroom.rollouts.agents.chat_parts import Shell, read_shell
 from stillroom.rollouts.found import Broken, Found, Unchanged
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stillroom.config import Reading
 from stillroom.errors import RolloutError
 from stillroom.homes import HOMES
-from stillroom.rollouts.agents.cline import reader
+from stillroom.rollouts.agents import cline as reader
 from stillroom.rollouts.found import Found, Unchanged
 from stillroom.rollouts.item import Item
 from stillroom.thread import Thread

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from stillroom.config import Reading
-from stillroom.rollouts.agents.codex.reader import discover
-from stillroom.rollouts.agents.codex.state import State, refreshed, state_threads
+from stillroom.rollouts.agents.codex import State, described_otherwise, discover, state_threads
 from stillroom.rollouts.found import Broken, Found, Unchanged
 from stillroom.thread import FileStamp, Thread
 
@@ -399,9 +398,9 @@ def test_a_state_database_that_is_none_is_reported_and_stops_nothing(tmp_path: P
 def test_a_change_in_the_table_alone_is_seen(tmp_path: Path) -> None:
     write(tmp_path, meta() + user("hello"))
     thread = look(tmp_path).thread
-    assert list(refreshed(state_threads(tmp_path), [thread])) == []
+    assert list(described_otherwise(state_threads(tmp_path), [thread])) == []
     state(tmp_path, memory_mode="polluted", updated_at=thread.updated_at, updated_at_ms=thread.updated_at_ms)
-    assert list(refreshed(state_threads(tmp_path), [thread])) == [
+    assert list(described_otherwise(state_threads(tmp_path), [thread])) == [
         msgspec.structs.replace(thread, memory_mode="polluted")
     ]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from golden import LIMIT
 
-from stillroom.rollouts.agents.codex import reader
+from stillroom.rollouts.agents import codex as reader
 from stillroom.rollouts.events import Said, read_events
 from stillroom.testing import sample_rollout
 

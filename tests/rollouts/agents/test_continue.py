@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.continue_dev import reader
+from stillroom.rollouts.agents import continue_dev as reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 from stillroom.rollouts.item import Item
 

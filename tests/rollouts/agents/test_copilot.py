@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from golden import DATA, LIMIT, describe, read, seen_again
 
-from stillroom.rollouts.agents.copilot import reader
+from stillroom.rollouts.agents import copilot as reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 
 SAMPLES = DATA / "copilot-cli"

@@ -7,8 +7,8 @@ from golden import DATA, LIMIT, describe, read, seen_again
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stillroom.rollouts.agents.cursor import reader
-from stillroom.rollouts.agents.cursor.places import folder_of
+from stillroom.rollouts.agents import cursor as reader
+from stillroom.rollouts.agents.cursor import folder_of
 from stillroom.rollouts.found import Found, Unchanged
 
 SAMPLES = DATA / "cursor" / "transcripts"

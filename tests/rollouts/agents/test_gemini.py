@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from golden import DATA, LIMIT, describe, read, seen_again
 
-from stillroom.rollouts.agents.gemini import reader
+from stillroom.rollouts.agents import gemini as reader
 from stillroom.rollouts.agents.google_parts import Shell, read_shell
 from stillroom.rollouts.found import Broken, Found, Unchanged
 

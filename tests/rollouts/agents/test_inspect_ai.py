@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import Reading
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.inspect_ai import reader
+from stillroom.rollouts.agents import inspect_ai as reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 
 if sys.version_info >= (3, 14):
@@ -189,7 +189,7 @@ def test_a_sample_of_300_mb_takes_little_memory(tmp_path: Path):
     script = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from stillroom.rollouts.agents.inspect_ai import reader\n"
+        "from stillroom.rollouts.agents import inspect_ai as reader\n"
         "(found,) = reader.discover(Path(sys.argv[1]), {}, max_line_bytes=8 << 20)\n"
         "with reader.open_items(Path(found.thread.rollout_path), max_line_bytes=8 << 20) as items:\n"
         "    read = sum(1 for _ in items)\n"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.langchain import reader
+from stillroom.rollouts.agents import langchain as reader
 from stillroom.rollouts.events import Ran
 from stillroom.rollouts.found import Broken, Found, Unchanged
 

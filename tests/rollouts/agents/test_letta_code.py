@@ -6,7 +6,7 @@ from pathlib import Path
 
 from golden import DATA, LIMIT, describe, read, seen_again
 
-from stillroom.rollouts.agents.letta_code import reader
+from stillroom.rollouts.agents import letta_code as reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 
 INVENTED = "2026-01-01T00:00:07.000Z"

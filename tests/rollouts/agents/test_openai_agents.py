@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.openai_agents import reader
+from stillroom.rollouts.agents import openai_agents as reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 
 SAMPLE = DATA / "openai-agents" / "0.24.0"

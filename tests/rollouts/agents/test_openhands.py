@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
-from stillroom.rollouts.agents.openhands import reader
+from stillroom.rollouts.agents import openhands as reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 from stillroom.thread import FileStamp, Thread
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stillroom.config import Reading
 from stillroom.errors import EmptyRollout, RolloutError
-from stillroom.rollouts.agents.otel import reader
+from stillroom.rollouts.agents import otel as reader
 from stillroom.rollouts.events import Said, read_events
 from stillroom.rollouts.found import Found, Unchanged
 

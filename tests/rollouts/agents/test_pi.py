@@ -5,7 +5,7 @@ from pathlib import Path
 
 from golden import DATA, LIMIT, describe, read, seen_again
 
-from stillroom.rollouts.agents.pi import reader
+from stillroom.rollouts.agents import pi as reader
 from stillroom.rollouts.found import Broken, Found, Unchanged
 
 FIRST, SECOND = (f"2026-11-29T12-0{number}-00-000Z_s-{number}.jsonl" for number in (1, 2))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.errors import RolloutError
-from stillroom.rollouts.agents.pydantic_ai import reader
+from stillroom.rollouts.agents import pydantic_ai as reader
 from stillroom.rollouts.found import Found, Unchanged
 
 SAMPLES = DATA / "pydantic-ai" / "2.68"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from golden import DATA, LIMIT, describe, read, seen_again
 
-from stillroom.rollouts.agents.qwen import reader
+from stillroom.rollouts.agents import qwen as reader
 from stillroom.rollouts.found import Broken, Unchanged
 
 SAMPLES = DATA / "qwen-code"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stillroom.config import Reading
-from stillroom.rollouts.agents.swe_agent import reader
-from stillroom.rollouts.agents.swe_agent.records import task_in
+from stillroom.rollouts.agents import swe_agent as reader
+from stillroom.rollouts.agents.swe_agent import task_in
 from stillroom.rollouts.found import Broken, Found, Unchanged
 
 SAMPLES = DATA / "swe-agent" / "mini-2.4.6"

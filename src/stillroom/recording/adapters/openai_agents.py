@@ -17,7 +17,7 @@ from stillroom.budget.adapters.openai_agents import usage_of
 from stillroom.recording.adapters.writing import Writing
 from stillroom.recording.lines import encoded
 from stillroom.recording.recorder import Recorder
-from stillroom.rollouts.agents.openai_agents.records import Records
+from stillroom.rollouts.agents.openai_agents import Records
 from stillroom.rollouts.stats import ReadStats
 
 try:

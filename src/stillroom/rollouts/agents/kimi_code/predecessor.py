@@ -19,8 +19,7 @@ from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import text_of
 from stillroom.rollouts.agents.ends import preview_of, read_description
-from stillroom.rollouts.agents.kimi_code.messages import Call, Message, Part, texts_of
-from stillroom.rollouts.agents.kimi_code.records import Records
+from stillroom.rollouts.agents.kimi_code.records import Call, Message, Part, Records, texts_of
 from stillroom.rollouts.agents.made import Made, output
 from stillroom.rollouts.agents.scaffolding import without_blocks
 from stillroom.rollouts.agents.scan import File

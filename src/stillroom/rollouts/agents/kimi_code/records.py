@@ -7,29 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.decoder import number_of, text_of
-from stillroom.rollouts.agents.kimi_code.messages import (
-    Call,
-    Message,
-    called_of,
-    command_of,
-    ended,
-    is_prompt,
-    texts_of,
-)
-from stillroom.rollouts.agents.kimi_code.wire import (
-    Approval,
-    Event,
-    Result,
-    appended_of,
-    approval_of,
-    cancel_of,
-    head_of,
-    loop_event_of,
-)
 from stillroom.rollouts.agents.made import (
     Made,
     output,
@@ -43,6 +26,175 @@ from stillroom.rollouts.agents.scaffolding import steers_client, without_blocks
 from stillroom.rollouts.agents.talk import NOTHING, Past, TalkDecoder
 from stillroom.rollouts.agents.tools import calls_shell, read_call, read_result
 from stillroom.rollouts.stats import ReadStats
+
+# --- What Kimi Code stores, and its predecessor stored: messages, who is behind them, and results.
+
+_EXITED = re.compile(r"\n?Command failed with exit code: (-?\d{1,10})\.\s*\Z")
+_IN_BACKGROUND = "task_id: "
+_END_CHARS = 200
+
+
+class Part(msgspec.Struct):
+    """A part of a message, of any kind."""
+
+    type: Any = None
+    text: Any = None
+
+
+class Origin(msgspec.Struct, rename="camel"):
+    """Who is behind a message in the user's place."""
+
+    kind: Any = None
+    trigger: Any = None
+    phase: Any = None
+    skill_name: Any = None
+    skill_args: Any = None
+    command_name: Any = None
+    command_args: Any = None
+
+
+class Function(msgspec.Struct):
+    """What is called, where a call names it apart."""
+
+    name: Any = None
+    arguments: Any = None
+
+
+class Call(msgspec.Struct):
+    """A call, in the message that asks for it."""
+
+    id: Any = None
+    name: Any = None
+    arguments: Any = None
+    function: Function | None = None
+
+
+class Message(msgspec.Struct):
+    """A message, of any role."""
+
+    role: Any = None
+    content: list[Part] | str | None = None
+    id: Any = None
+    origin: Origin | None = None
+    calls: list[Call] | None = msgspec.field(default=None, name="toolCalls")
+    call_id: Any = msgspec.field(default=None, name="toolCallId")
+    is_error: Any = msgspec.field(default=None, name="isError")
+
+
+class Ended(NamedTuple):
+    """What a command's result tells."""
+
+    output: str
+    exit_code: int | None
+
+
+def texts_of(content: Any) -> list[str]:
+    """The texts of a message or of a result, in whichever form they are stored."""
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list) else []
+    return [text for part in parts if isinstance(part, Part) and part.type == "text" and (text := text_of(part.text))]
+
+
+def is_prompt(origin: Origin | None) -> bool:
+    """Whether a person typed it, or a command that stands for it."""
+    if origin is None or origin.kind in (None, "user"):
+        return True
+    return origin.kind in ("skill_activation", "plugin_command") and origin.trigger in (None, "user-slash")
+
+
+def command_of(origin: Origin) -> str:
+    """The slash command that a person typed; "" if they typed none."""
+    name = text_of(origin.skill_name) or text_of(origin.command_name)
+    given = text_of(origin.skill_args) or text_of(origin.command_args)
+    return f"/{name} {given}".rstrip() if name else ""
+
+
+def called_of(call: Call) -> tuple[str, bytes]:
+    """The tool and the JSON text of its arguments."""
+    named = call.function or Function(call.name, call.arguments)
+    return text_of(named.name), text_of(named.arguments).encode("utf-8", "replace") or b"{}"
+
+
+def ended(text: str, *, failed: bool) -> Ended:
+    """The exit code stands behind the output of a command that failed; of one that was stopped there is none."""
+    if not failed:
+        return Ended(text, None if text.startswith(_IN_BACKGROUND) else 0)
+    match = _EXITED.search(text, max(len(text) - _END_CHARS, 0))
+    return Ended(text[: match.start()], int(match[1])) if match else Ended(text, None)
+
+
+# --- The records of Kimi Code's wire, as far as they are read.
+
+
+class Result(msgspec.Struct):
+    """How a call ended."""
+
+    output: list[Part] | str | None = None
+    is_error: Any = msgspec.field(default=None, name="isError")
+
+
+class Event(msgspec.Struct, rename="camel"):
+    """What happened in a turn, of any kind."""
+
+    type: Any = None
+    uuid: Any = None
+    tool_call_id: Any = None
+    name: Any = None
+    args: msgspec.Raw = msgspec.Raw(b"{}")
+    part: Part | None = None
+    result: Result | None = None
+
+
+class Decision(msgspec.Struct):
+    """What a person decided of a call."""
+
+    decision: Any = None
+    feedback: Any = None
+
+
+class Head(msgspec.Struct):
+    """What every record has."""
+
+    type: Any = None
+    kind: Any = None
+    time: Any = None
+
+
+class Appended(msgspec.Struct):
+    """A `context.append_message`."""
+
+    message: Message = msgspec.field(default_factory=Message)
+
+
+class LoopEvent(msgspec.Struct):
+    """A `context.append_loop_event`."""
+
+    event: Event = msgspec.field(default_factory=Event)
+
+
+class Approval(msgspec.Struct, rename="camel"):
+    """A `permission.record_approval_result`."""
+
+    tool_call_id: Any = None
+    result: Decision = msgspec.field(default_factory=Decision)
+
+
+class Cancel(msgspec.Struct):
+    """A `turn.cancel`."""
+
+    target: Any = None
+    reason: Any = None
+
+
+head_of = msgspec.json.Decoder(Head).decode
+appended_of = msgspec.json.Decoder(Appended).decode
+loop_event_of = msgspec.json.Decoder(LoopEvent).decode
+approval_of = msgspec.json.Decoder(Approval).decode
+cancel_of = msgspec.json.Decoder(Cancel).decode
+
+
+# --- Sessions
 
 _SCAFFOLDING = "system-reminder|hook_result|kimi-skill-loaded"
 # What was taken over from the client's predecessor has no origins, and its words to the model have this tag.

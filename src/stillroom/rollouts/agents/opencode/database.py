@@ -13,7 +13,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.rollouts.agents.chunks import enclosed
 from stillroom.rollouts.agents.decoder import text_of
-from stillroom.rollouts.agents.opencode.session import (
+from stillroom.rollouts.agents.opencode.records import (
     Message,
     Session,
     Stored,

@@ -10,7 +10,7 @@ import msgspec
 from stillroom.config import READING, Reading
 from stillroom.errors import RolloutError
 from stillroom.rollouts.agents.chunks import enclosed
-from stillroom.rollouts.agents.opencode.session import Session, Stored, message_of
+from stillroom.rollouts.agents.opencode.records import Session, Stored, message_of
 from stillroom.rollouts.item import UNREADABLE
 from stillroom.rollouts.lines import open_stored
 from stillroom.thread import FileStamp

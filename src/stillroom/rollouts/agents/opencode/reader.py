@@ -23,8 +23,7 @@ from stillroom.rollouts.agents.chunks import stream_chunks
 from stillroom.rollouts.agents.decoder import number_of, text_of
 from stillroom.rollouts.agents.ends import preview_of
 from stillroom.rollouts.agents.opencode import database, folders
-from stillroom.rollouts.agents.opencode.records import Records
-from stillroom.rollouts.agents.opencode.session import Session
+from stillroom.rollouts.agents.opencode.records import Records, Session
 from stillroom.rollouts.agents.scan import refreshed as refreshed
 from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
 from stillroom.rollouts.speech import preview_text
