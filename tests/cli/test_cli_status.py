@@ -45,13 +45,14 @@ def test_in_an_empty_home_there_is_nothing_and_it_stays_so(environment: dict[str
 
 def test_after_a_pass_it_is_told_what_became_of_each_session_and_why(environment: dict[str, str]) -> None:
     rollout = next(Path(environment["CODEX_HOME"]).rglob("rollout-*-01a2273c-0036*.jsonl"))
-    lines = rollout.read_bytes().replace(b'"type":"message",', b'"type":"message","mood":"calm",', 1)
-    rollout.write_bytes(lines)
+    first, *others = rollout.read_bytes().splitlines(keepends=True)
+    odd = b'{"timestamp":"2026-11-29T12:00:00.000Z","type":"mood","payload":{"is":"calm"}}\n'
+    rollout.write_bytes(b"".join([first, odd, *others]))
     assert stillroom("run", "--backfill", "--now", NOW, env=environment).returncode == 0
     done = stillroom("status", env=environment)
     assert done.returncode == 0
     assert "codex         6 sessions" in done.stdout
-    assert "unknown field `response_item.payload:message.mood` in records of 1 session" in " ".join(done.stdout.split())
+    assert "1 record of an unknown kind `mood` in 1 session" in " ".join(done.stdout.split())
     assert "rests on 3 of 3 extracted sessions; not cited yet" in done.stdout
     status = json.loads(stillroom("status", "--json", env=environment).stdout)
     assert status["agents"][0]["states"] == {"extracted": 3, "no_output": 3}

@@ -76,7 +76,7 @@ def test_threads_are_counted_by_agent_and_state_and_the_rules_that_exclude_them(
         store.extraction.finish(claim(store, settings, "empty"), None, engine="offline")
         store.extraction.fail(claim(store, settings, "broken"), reason="disk on fire", retry_delay_seconds=3600)
         claim(store, settings, "held")
-        read = ThreadRead(messages=3, tokens=40, bad_lines=1, unknown={"oddity": 2}, unknown_fields={"message.mood": 1})
+        read = ThreadRead(messages=3, tokens=40, bad_lines=1, unknown={"oddity": 2})
         store.reads.save("done", read)
         status = status_of(settings, store, clock)
         # The next pass takes what `status` says that it takes.
@@ -99,7 +99,6 @@ def test_threads_are_counted_by_agent_and_state_and_the_rules_that_exclude_them(
     assert (status.worth.outputs, status.worth.citations, status.worth.last_used) == (1, 0, None)
     assert [(each.agent, each.bad_lines) for each in status.reads] == [("codex", 1)]
     assert [(each.kind, each.version, each.records) for each in status.unknown] == [("oddity", "1.2", 2)]
-    assert [(each.field, each.version, each.threads) for each in status.unknown_fields] == [("message.mood", "1.2", 1)]
     assert status.consolidation.state == "due"
 
 

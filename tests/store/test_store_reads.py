@@ -6,7 +6,7 @@ from store_samples import STAMP, forget, save, thread
 from stillroom.clock import FixedClock
 from stillroom.config import Memories, StageOne
 from stillroom.store import Question, Standing, Store
-from stillroom.store.records import ReadTotal, ThreadRead, UnknownField, UnknownTotal
+from stillroom.store.records import ReadTotal, ThreadRead, UnknownTotal
 
 READ = ThreadRead(
     messages=3, tokens=40, bad_lines=1, long_lines=2, cut_bytes=50, unknown={"telemetry": 2, "é\udce9": 1}
@@ -49,18 +49,6 @@ def test_what_no_reader_knows_is_added_up_by_agent_kind_and_version(store: Store
     ]
     forget(store, thread("a"))
     assert sum(each.records for each in store.reads.unknown()) == 6
-
-
-def test_fields_that_no_reader_knows_are_added_up_beside_the_kinds(store: Store) -> None:
-    save(store, *(msgspec.structs.replace(thread(name), cli_version=version) for name, version in VERSIONS))
-    for name, _ in VERSIONS:
-        store.reads.save(name, msgspec.structs.replace(READ, unknown_fields={"user.mood": 2}))
-    store.reads.save("d", msgspec.structs.replace(READ, unknown_fields={"user.é": 1}))  # read again
-    assert store.reads.unknown_fields() == [
-        UnknownField(agent="codex", field="user.mood", version="1.0", records=6, threads=3),
-        UnknownField(agent="codex", field="user.é", version=None, records=1, threads=1),
-    ]
-    assert all(each.kind in ("telemetry", "é\udce9") for each in store.reads.unknown())
 
 
 VERSIONS = (("a", "1.0"), ("b", "1.0"), ("c", "1.0"), ("d", None))

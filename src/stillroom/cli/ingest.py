@@ -95,7 +95,6 @@ def _left_out(left: LeftOut) -> Iterator[str]:
     told = (
         ("left out", left.dropped),
         ("unknown, and left out", left.unknown),
-        ("unknown fields", left.unknown_fields),
     )
     for what, counts in told:
         kinds = sorted(counts.items(), key=lambda each: -each[1])

@@ -248,8 +248,3 @@ def _reading(status: Status) -> Iterator[Line]:
         yield "yellow", f"{kind.agent:<13} {kind.version or 'version unknown'}: {told}"
     if len(status.unknown) > _TOLD_UNKNOWN:
         yield "yellow", f"              and {len(status.unknown) - _TOLD_UNKNOWN:,} more unknown kinds"
-    for field in status.unknown_fields[:_TOLD_UNKNOWN]:
-        told = f"an unknown field `{field.field}` in records of {many(field.threads, 'session')}"
-        yield "yellow", f"{field.agent:<13} {field.version or 'version unknown'}: {told}"
-    if len(status.unknown_fields) > _TOLD_UNKNOWN:
-        yield "yellow", f"              and {len(status.unknown_fields) - _TOLD_UNKNOWN:,} more unknown fields"

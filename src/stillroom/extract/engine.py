@@ -20,7 +20,6 @@ from stillroom.extract.reading import (
     Forgotten,
     ReadEvents,
     ReadText,
-    Unknown,
     read_text,
     read_thread_events,
     rollout_token_limit,
@@ -68,7 +67,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """A session that was read; nothing of it has left the machine."""
 
     read: ReadTotals
-    unknown: Unknown
+    unknown: dict[str, int]
     memory_mode: MemoryMode | None  #: what the session's own later metadata says
     #: Blocking. Raises `RolloutError`, `ModelError`, `SpendingCapped`, `Stopped`.
     extract: Callable[[], Extracted]

@@ -16,7 +16,6 @@ from stillroom.rollouts.events import Ran, Said, read_events
 from stillroom.rollouts.evidence import render_evidence
 from stillroom.rollouts.exchanges import without_exchanges
 from stillroom.rollouts.item import Item
-from stillroom.rollouts.known_fields import watch_fields
 from stillroom.rollouts.readers import open_thread
 from stillroom.rollouts.render import render_string, render_texts
 from stillroom.rollouts.rendered import Rendered
@@ -32,19 +31,12 @@ Forgotten = Callable[[bytes], bool]
 """Whether a forgotten session had this exchange."""
 
 
-class Unknown(msgspec.Struct, frozen=True, kw_only=True):
-    """What no reader knows of a session."""
-
-    kinds: dict[str, int]  #: records, by kind
-    fields: dict[str, int]  #: records in a sample, by field
-
-
 class ReadText(msgspec.Struct, frozen=True, kw_only=True):
     """A session as a model is given it."""
 
     rendered: Rendered
     read: ReadTotals
-    unknown: Unknown
+    unknown: dict[str, int]
     memory_mode: MemoryMode | None  #: what the session's own later metadata says
 
 
@@ -53,7 +45,7 @@ class ReadEvents(msgspec.Struct, frozen=True, kw_only=True):
 
     events: list[Said | Ran]
     read: ReadTotals
-    unknown: Unknown
+    unknown: dict[str, int]
     memory_mode: MemoryMode | None
 
 
@@ -84,7 +76,7 @@ def read_text(
     return ReadText(
         rendered=rendered,
         read=_totals(items.stats, rendered.source_bytes),
-        unknown=_unknown(items.stats),
+        unknown=items.stats.unknown,
         memory_mode=_mode(items.stats, external),
     )
 
@@ -108,7 +100,7 @@ def read_thread_events(
     return ReadEvents(
         events=events,
         read=_totals(items.stats, measured.bytes),
-        unknown=_unknown(items.stats),
+        unknown=items.stats.unknown,
         memory_mode=_mode(items.stats, external),
     )
 
@@ -117,10 +109,10 @@ def count_thread(thread: Thread, *, stage: StageOne) -> ThreadRead:
     """What the rollout holds, by reading all of it. Raises `RolloutError`."""
     with _opened(thread, stage) as items:
         size = sum(len(text) + 1 for text in items.texts())
-    return thread_read(_totals(items.stats, size), _unknown(items.stats))
+    return thread_read(_totals(items.stats, size), items.stats.unknown)
 
 
-def thread_read(read: ReadTotals, unknown: Unknown) -> ThreadRead:
+def thread_read(read: ReadTotals, unknown: dict[str, int]) -> ThreadRead:
     """What the store keeps of a reading."""
     return ThreadRead(
         messages=read.messages,
@@ -128,8 +120,7 @@ def thread_read(read: ReadTotals, unknown: Unknown) -> ThreadRead:
         bad_lines=read.bad_lines,
         long_lines=read.long_lines,
         cut_bytes=read.cut_bytes,
-        unknown=unknown.kinds,
-        unknown_fields=unknown.fields,
+        unknown=unknown,
     )
 
 
@@ -161,12 +152,8 @@ def _renderer(form: ExtractionInput) -> Callable[..., Rendered]:
 
 
 def _opened(thread: Thread, stage: StageOne, *, stop: Stop | None = None) -> ItemStream[Decoder]:
-    items = watch_fields(open_thread(thread, max_line_bytes=stage.max_line_bytes), thread.agent)
+    items = open_thread(thread, max_line_bytes=stage.max_line_bytes)
     return items if stop is None else items.heard(lambda lines: stop.check())
-
-
-def _unknown(stats: ReadStats) -> Unknown:
-    return Unknown(kinds=stats.unknown, fields=stats.unknown_fields)
 
 
 def _mode(stats: ReadStats, external: ExternalContext) -> MemoryMode | None:

@@ -19,7 +19,7 @@ from stillroom.recall.usage.sessions import ToldSession, told_sessions
 from stillroom.spending import Usage
 from stillroom.store import Question, SpendingTotal, Store, Troubled
 from stillroom.store import leases as jobs
-from stillroom.store.records import Job, Leaving, PassRecord, ReadTotal, UnknownField, UnknownTotal, Worth
+from stillroom.store.records import Job, Leaving, PassRecord, ReadTotal, UnknownTotal, Worth
 from stillroom.store.rules import State
 from stillroom.store.standings import StandingCount
 from stillroom.workspace import held
@@ -138,7 +138,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     spent: tuple[Spent, ...]
     reads: tuple[ReadTotal, ...]
     unknown: tuple[UnknownTotal, ...]
-    unknown_fields: tuple[UnknownField, ...]
 
 
 def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
@@ -180,7 +179,6 @@ def read_status(settings: Settings, store: Store, clock: Clock) -> Status:
         spent=_spent(spent),
         reads=tuple(store.reads.totals()),
         unknown=tuple(store.reads.unknown()),
-        unknown_fields=tuple(store.reads.unknown_fields()),
     )
 
 

@@ -21,7 +21,6 @@ from stillroom.recording.names import check_thread_id, file_id, private_folders,
 from stillroom.recording.originator import Program, program_of, recorded_by
 from stillroom.recording.rollout_file import last_total
 from stillroom.rollouts.found import Broken, Found, Unchanged
-from stillroom.rollouts.known_fields import watch_fields
 from stillroom.rollouts.meta import Git
 from stillroom.rollouts.readers import open_thread, reader_of
 from stillroom.rollouts.redact import redact
@@ -127,7 +126,6 @@ def _ingest(
             cut_bytes=stats.cut_bytes,
             images=stats.images,
             unknown=stats.unknown,
-            unknown_fields=stats.unknown_fields,
             dropped=stats.dropped,
             torn=stats.torn,
         ),
@@ -143,8 +141,7 @@ def _write(
         return redact(text, style=settings.memories.redaction)
 
     at_ms, count = thread.created_at_ms, 0
-    opened = open_thread(thread, max_line_bytes=settings.stage_one.max_line_bytes)
-    with watch_fields(opened, thread.agent) as items:
+    with open_thread(thread, max_line_bytes=settings.stage_one.max_line_bytes) as items:
         first = next(iter(items), None)  # the file has told whose it is by then
         program = program_of(thread, items.decoder)
         file.write(line("session_meta", _meta(thread, program, clean, cwd), at_ms=at_ms))

@@ -19,8 +19,6 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     images: int = 0
     #: Kinds of records that this version does not know.
     unknown: dict[str, int] = {}
-    #: Fields that it does not know, of records in a sample.
-    unknown_fields: dict[str, int] = {}
     #: Records that are not part of the talk, by reason.
     dropped: dict[str, int] = {}
     #: The last line has no end: whoever writes the file is not done with it.

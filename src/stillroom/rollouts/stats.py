@@ -6,7 +6,7 @@ import msgspec
 
 from stillroom.thread import MemoryMode
 
-#: Of one session: a file can name as many kinds and fields as it likes.
+#: Of one session: a file can name as many kinds as it likes.
 _MOST_NAMES = 100
 
 
@@ -29,8 +29,6 @@ class ReadStats(msgspec.Struct):
     images: int = 0
     #: Kinds of lines and items that this version does not know.
     unknown: dict[str, int] = {}
-    #: Fields of records of known kinds that this version does not know, in a sample of the records.
-    unknown_fields: dict[str, int] = {}
     #: Records of known kinds that are not part of the talk, by reason.
     dropped: dict[str, int] = {}
     #: Messages of the user that they took back.
@@ -47,17 +45,10 @@ class ReadStats(msgspec.Struct):
 
     def count_unknown(self, kind: str) -> None:
         """Remember that `kind` was met; hostile files can't make the table grow without end."""
-        _count(self.unknown, kind[:80])
-
-    def count_unknown_field(self, name: str) -> None:
-        """The same for a field of a record; `name` says where it stands, and is fit to be shown."""
-        _count(self.unknown_fields, name[:160])
+        name = kind[:80]
+        if name in self.unknown or len(self.unknown) < _MOST_NAMES:
+            self.unknown[name] = self.unknown.get(name, 0) + 1
 
     def drop(self, reason: str) -> None:
         """Remember that a record was left out; the reasons are a handful of words of the reader's."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
-
-
-def _count(counts: dict[str, int], name: str) -> None:
-    if name in counts or len(counts) < _MOST_NAMES:
-        counts[name] = counts.get(name, 0) + 1

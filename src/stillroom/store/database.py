@@ -43,6 +43,7 @@ MIGRATIONS = (
     "migrations/0013_life_of_outputs.sql",
     "migrations/0014_memory_lines.sql",
     "migrations/0015_tombstones.sql",
+    "migrations/0016_without_unknown_fields.sql",
 )
 #: What all of them come to, in a quarter of the time. `make docs` writes it, a test compares the two.
 _HEAD = "head.sql"

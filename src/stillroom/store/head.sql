@@ -208,13 +208,6 @@ CREATE TABLE trusted_lines (
     trusted_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE thread_unknown_fields (
-    thread_id TEXT NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
-    field TEXT NOT NULL,
-    records INTEGER NOT NULL,
-    PRIMARY KEY (thread_id, field)
-) WITHOUT ROWID;
-
 CREATE TABLE forgotten_exchanges (
     digest BLOB PRIMARY KEY
 ) WITHOUT ROWID;

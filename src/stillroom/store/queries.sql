@@ -796,26 +796,6 @@ JOIN threads AS thread ON thread.thread_id = unknown.thread_id
 GROUP BY agent, kind, cli_version
 ORDER BY agent, kind, cli_version;
 
--- clear_unknown_fields --
--- The session is read anew.
-DELETE FROM thread_unknown_fields
-WHERE thread_id = :thread_id;
-
--- save_unknown_field --
--- A field that this version does not know, in records of a kind that it knows.
-INSERT INTO thread_unknown_fields (thread_id, field, records)
-SELECT thread_id, :field, :records
-FROM threads
-WHERE thread_id = :thread_id;
-
--- total_unknown_fields --
--- Fields that this version does not know, by agent, field and the client's version.
-SELECT agent, field, cli_version AS version, sum(records) AS records, count(*) AS threads
-FROM thread_unknown_fields AS unknown
-JOIN threads AS thread ON thread.thread_id = unknown.thread_id
-GROUP BY agent, field, cli_version
-ORDER BY agent, field, cli_version;
-
 -- find_told --
 -- The thread that has the longest beginning of this one, all of it if it can be: its own chain ends where that beginning
 -- ends, or it goes on. One that leaves something to this thread, or to one that does, has nothing to give it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 
 from stillroom.store.database import Database
-from stillroom.store.records import ReadTotal, ThreadRead, UnknownField, UnknownTotal
+from stillroom.store.records import ReadTotal, ThreadRead, UnknownTotal
 from stillroom.store.sql import QUERIES, execute
 from stillroom.store.texts import to_sql, values
 
@@ -34,11 +34,6 @@ class Reads:
         with self._database.read() as db:
             return [UnknownTotal(**values(row)) for row in execute(db, "total_unknown")]
 
-    def unknown_fields(self) -> list[UnknownField]:
-        """The same of the fields of records, in a sample of each session's."""
-        with self._database.read() as db:
-            return [UnknownField(**values(row)) for row in execute(db, "total_unknown_fields")]
-
 
 def save(db: sqlite3.Connection, thread_id: str, read: ThreadRead) -> None:
     """Keep it in place of what an earlier reading found."""
@@ -56,6 +51,3 @@ def save(db: sqlite3.Connection, thread_id: str, read: ThreadRead) -> None:
     execute(db, "clear_unknown", thread_id=key)
     rows = [{"thread_id": key, "kind": to_sql(kind), "records": records} for kind, records in read.unknown.items()]
     db.executemany(QUERIES["save_unknown"], rows)
-    execute(db, "clear_unknown_fields", thread_id=key)
-    rows = [{"thread_id": key, "field": name, "records": records} for name, records in read.unknown_fields.items()]
-    db.executemany(QUERIES["save_unknown_field"], rows)

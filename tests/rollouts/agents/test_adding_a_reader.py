@@ -12,7 +12,6 @@ import pytest
 from golden import describe, seen_again
 
 from stillroom.rollouts.found import Found, Unchanged
-from stillroom.rollouts.known_fields import known_of, unknown_fields
 from stillroom.rollouts.readers import Reader
 
 PAGE = Path(__file__).parents[3] / "docs" / "adding-a-reader.md"
@@ -52,13 +51,6 @@ def test_the_reader_of_the_page_reads_its_session(quill: Reader, tmp_path: Path)
     assert list(quill.refreshed(tmp_path, [found.thread])) == []
     path.write_bytes(b"\x00[garbage\n" + b"[" * 5000 + b'\n{"kind":[1],"id":{},"text":7}\n7\n')
     assert "left out: nothing  unknown: {'': 1}" in describe(quill, tmp_path)
-
-
-def test_its_list_of_fields_holds_what_the_session_has(tmp_path: Path) -> None:
-    known = known_of(block("text"))
-    lines = block("jsonl").encode().splitlines()
-    assert [unknown_fields(line, known) for line in lines] == [[]] * len(lines)
-    assert unknown_fields(lines[1].replace(b'"at"', b'"when"'), known) == ["person.when"]
 
 
 def test_the_example_is_short() -> None:

@@ -12,7 +12,6 @@ from golden import LIMIT
 
 from stillroom.homes import HOMES
 from stillroom.rollouts.found import Found, Unchanged
-from stillroom.rollouts.known_fields import known_fields, unknown_fields
 from stillroom.rollouts.readers import open_thread, reader_of
 from stillroom.thread import Thread
 
@@ -25,21 +24,13 @@ def found_in(sample: Sample, home: Path) -> list[Found]:
 
 
 def items_of(thread: Thread) -> list[tuple[str, str | None, bytes]]:
-    unknown: set[str] = set()
-
-    def look(lines: list[bytes]) -> None:
-        unknown.update(name for line in lines for name in unknown_fields(line, known_fields(thread.agent)))
-
-    with open_thread(thread, max_line_bytes=LIMIT).heard(look) as items:
-        read = [(item.type, item.role, item.raw) for item in items]
-    assert not unknown, "add them to `rollouts/known_fields`, if they may stay unread"
-    return read
+    with open_thread(thread, max_line_bytes=LIMIT) as items:
+        return [(item.type, item.role, item.raw) for item in items]
 
 
 @pytest.mark.parametrize("agent", HOMES)
-def test_every_agent_has_a_sample_and_a_list_of_its_fields(agent: str) -> None:
+def test_every_agent_has_a_sample(agent: str) -> None:
     assert samples_of(agent)
-    assert known_fields(agent).levels
 
 
 @pytest.mark.parametrize("sample", CORPUS, ids=str)

@@ -45,7 +45,6 @@ from stillroom.store.records.sessions import (
     ReadTotal,
     ThreadRead,
     Told,
-    UnknownField,
     UnknownTotal,
 )
 
@@ -82,7 +81,6 @@ __all__ = [
     "ThreadRead",
     "ThreadsLeft",
     "Told",
-    "UnknownField",
     "UnknownTotal",
     "UpToDate",
     "Use",

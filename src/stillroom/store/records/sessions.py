@@ -66,8 +66,6 @@ class ThreadRead(msgspec.Struct, frozen=True, kw_only=True):
     cut_bytes: int = 0
     #: Records of kinds that this version does not know, by kind.
     unknown: dict[str, int] = {}
-    #: Records of known kinds, in a sample, with a field that it does not know, by field.
-    unknown_fields: dict[str, int] = {}
 
 
 class ReadTotal(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,18 +87,5 @@ class UnknownTotal(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     #: Of the client; None: not recorded.
     version: str | None
-    records: int
-    threads: int
-
-
-class UnknownField(msgspec.Struct, frozen=True, kw_only=True):
-    """A field that this version does not know, of records whose kind it knows."""
-
-    agent: str
-    #: Where it stands, e.g. `assistant.message.content:tool_use.caller`.
-    field: str
-    #: Of the client; None: not recorded.
-    version: str | None
-    #: In a sample of each session's records.
     records: int
     threads: int
