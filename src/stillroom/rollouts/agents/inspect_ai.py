@@ -10,13 +10,12 @@ import hashlib
 import io
 import re
 import sys
-import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -38,20 +37,23 @@ from stillroom.rollouts.stats import ReadStats
 from stillroom.rollouts.stream import ItemStream
 from stillroom.thread import FileStamp, Thread
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+if sys.version_info >= (3, 14):
+    import zipfile
+
+    from compression import zstd
+else:
+    from backports import zstd
+    from backports.zstd import zipfile
 
 
-# --- Members of a ZIP archive as streams, also those that Python before 3.14 can't read: packed with Zstandard.
+# --- Members of a ZIP archive as streams, also those that are packed with Zstandard.
 
-_ZSTANDARD = 93
 # The archive's directory is held while it is read: this has room for 100,000 members.
 _MAX_DIRECTORY_BYTES = 16 * 1024 * 1024
 # The end of an archive: a record, and a comment of up to 64 KiB behind it. Large archives have another one ahead of it.
 _END = b"PK\x05\x06"
 _END_BYTES = 22 + 65535
 _LARGE_END = b"PK\x06\x06"
-_LOCAL_BYTES = 30
 
 
 @contextmanager
@@ -69,61 +71,19 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 @contextmanager
-def member(archive: zipfile.ZipFile, name: str, *, reading: Reading = READING) -> Iterator[BinaryIO]:
+def member(archive: zipfile.ZipFile, name: str) -> Iterator[BinaryIO]:
     """The text of a member, unpacked piece by piece.
 
     Raises `RolloutError` if there is no such member, or it can't be unpacked, and `EOFError` where it is
     damaged.
     """
-    refusal = RolloutError(f"`{name}` can't be read from the archive")
     try:
-        info = archive.getinfo(name)
-        plain = archive.open(info) if info.compress_type != _ZSTANDARD or sys.version_info >= (3, 14) else None
-    except (KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile) as error:
-        raise refusal from error
-    if plain is not None:
-        try:
-            with plain:
-                yield cast("BinaryIO", plain)
-        except (zipfile.BadZipFile, zlib.error) as error:
-            raise refusal from error
-        return
-    file = archive.fp
-    assert file is not None
-    file.seek(info.header_offset)
-    header = file.read(_LOCAL_BYTES)
-    if len(header) < _LOCAL_BYTES or info.flag_bits & 1:
-        raise refusal
-    # Behind the header stand the name and extra fields, whose lengths it tells.
-    start = info.header_offset + _LOCAL_BYTES + int.from_bytes(header[26:28], "little")
-    start += int.from_bytes(header[28:30], "little")
-    packed = io.BufferedReader(_Window(cast("BinaryIO", file), start, info.compress_size), reading.batch_bytes)
-    from stillroom.rollouts.archive import Archive
-
-    with io.BufferedReader(cast("io.RawIOBase", Archive(packed)), reading.batch_bytes) as text:
-        yield text
-
-
-class _Window(io.RawIOBase):
-    """A part of a file."""
-
-    def __init__(self, file: BinaryIO, start: int, size: int) -> None:
-        self._file = file
-        self._at = start
-        self._left = size
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        """The next piece. Members may be read in turn: each looks for its own place."""
-        room = memoryview(buffer)
-        self._file.seek(self._at)
-        piece = self._file.read(min(len(room), self._left))
-        room[: len(piece)] = piece
-        self._at += len(piece)
-        self._left -= len(piece)
-        return len(piece)
+        with archive.open(name) as text:
+            yield cast("BinaryIO", text)
+    except zstd.ZstdError as error:
+        raise EOFError(str(error)) from error
+    except (KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise RolloutError(f"`{name}` can't be read from the archive") from error
 
 
 def _directory_bytes(file: BinaryIO) -> int:
@@ -321,7 +281,7 @@ def open_sample(place: Place, *, reading: Reading = READING) -> Iterator[BinaryI
         with open_stored(place.log, reading=reading) as file:
             yield file
         return
-    with open_archive(place.log) as log, member(log, f"samples/{place.key}.json", reading=reading) as file:
+    with open_archive(place.log) as log, member(log, f"samples/{place.key}.json") as file:
         yield file
 
 
@@ -366,7 +326,7 @@ def read_evaluation(path: Path, *, reading: Reading = READING) -> Evaluation:
         with open_archive(path) as log:
             there = frozenset(log.namelist())
             name = "header.json" if "header.json" in there else "_journal/start.json"
-            with member(log, name, reading=reading) as file:
+            with member(log, name) as file:
                 found = documents.fields(file, ("eval",), max_bytes=_MAX_FIELD_BYTES, reading=reading)
     else:
         with open_stored(path, reading=reading) as file:
@@ -406,7 +366,7 @@ def summaries(path: Path, *, max_line_bytes: int, reading: Reading = READING) ->
         names = log.namelist()
         parts = sorted((int(part[1]), name) for name in names if (part := _SUMMARIES.fullmatch(name)) is not None)
         for name in ["summaries.json"] if "summaries.json" in names else [name for _, name in parts]:
-            with member(log, name, reading=reading) as file:
+            with member(log, name) as file:
                 for line in documents.elements(file, (), max_line_bytes=max_line_bytes, reading=reading):
                     summary = read_summary(line)
                     found[f"{summary.id}_epoch_{summary.epoch}"] = summary

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
@@ -42,132 +42,6 @@ from stillroom.rollouts.stream import ItemStream
 from stillroom.rollouts.timestamps import parse_timestamp
 from stillroom.thread import FileStamp, Thread
 
-# --- Look into msgpack of any size without decoding it: only heads of values are read, and what is asked for.
-
-# Heads that are read of one value. A conversation has tens of thousands; more was made to be slow.
-_MAX_HEADS = 1_000_000
-# A longer key is none that anybody asks for.
-_MAX_KEY_BYTES = 256
-
-Kind = Literal["map", "list", "text", "extension", "other"]
-
-
-class MalformedError(Exception):
-    """It is no msgpack, ends too early, or has too many values."""
-
-
-class Head(NamedTuple):
-    """The beginning of a value."""
-
-    kind: Kind
-    #: Entries of a map or list, bytes of anything else.
-    size: int
-    #: The type of an extension.
-    code: int = 0
-
-
-# By first byte: the kind, how many bytes tell the size, and how many bytes follow that the size does not count.
-_SIZED: dict[int, tuple[Kind, int]] = {
-    **{0xC4 + number: ("other", 1 << number) for number in range(3)},
-    **{0xC7 + number: ("extension", 1 << number) for number in range(3)},
-    **{0xD9 + number: ("text", 1 << number) for number in range(3)},
-    **{0xDC + number: ("list", 2 << number) for number in range(2)},
-    **{0xDE + number: ("map", 2 << number) for number in range(2)},
-}
-_FIXED = {0xC0: 0, 0xC2: 0, 0xC3: 0, 0xCA: 4, 0xCB: 8} | {
-    first + number: 1 << number for first in (0xCC, 0xD0) for number in range(4)
-}
-
-
-class Walker:
-    """Stands at the beginning of a value in a blob, and goes on. Everything raises `MalformedError`."""
-
-    def __init__(self, blob: sqlite3.Blob) -> None:
-        self._blob = blob
-        self._left = _MAX_HEADS
-
-    @property
-    def at(self) -> int:
-        return self._blob.tell()
-
-    def go(self, place: int) -> None:
-        try:
-            self._blob.seek(place)
-        except ValueError as error:
-            raise MalformedError from error
-
-    def read(self, size: int) -> bytes:
-        data = self._blob.read(size)
-        if len(data) < size:
-            raise MalformedError
-        return data
-
-    def head(self) -> Head:
-        """Read the head of the value that begins here."""
-        self._left -= 1
-        if self._left < 0:
-            raise MalformedError
-        (first,) = self.read(1)
-        if first < 0x80 or first >= 0xE0:
-            return Head("other", 0)
-        if first < 0x90:
-            return Head("map", first & 0x0F)
-        if first < 0xA0:
-            return Head("list", first & 0x0F)
-        if first < 0xC0:
-            return Head("text", first & 0x1F)
-        if first in _FIXED:
-            return Head("other", _FIXED[first])
-        if 0xD4 <= first <= 0xD8:
-            return Head("extension", 1 << (first - 0xD4), self._code())
-        if first not in _SIZED:
-            raise MalformedError
-        kind, width = _SIZED[first]
-        size = int.from_bytes(self.read(width))
-        return Head(kind, size, self._code() if kind == "extension" else 0)
-
-    def skip(self) -> None:
-        """Go over a value with all that is in it."""
-        values = 1
-        while values:
-            head = self.head()
-            values -= 1
-            if head.kind == "map":
-                values += 2 * head.size
-            elif head.kind == "list":
-                values += head.size
-            else:
-                self.go(self.at + head.size)
-
-    def value(self, max_bytes: int) -> bytes:
-        """Go over a value, and return it; b"" if it is longer."""
-        start = self.at
-        self.skip()
-        end = self.at
-        if end - start > max_bytes:
-            return b""
-        self.go(start)
-        return self.read(end - start)
-
-    def names(self) -> Iterator[str]:
-        """The keys of the map that begins here, "" for what is none; at each stands its value, which must be passed."""
-        head = self.head()
-        if head.kind != "map":
-            raise MalformedError
-        for _ in range(head.size):
-            start = self.at
-            key = self.head()
-            if key.kind == "text" and key.size <= _MAX_KEY_BYTES:
-                yield self.read(key.size).decode("utf-8", "replace")
-            else:
-                self.go(start)
-                self.skip()
-                yield ""
-
-    def _code(self) -> int:
-        return int.from_bytes(self.read(1), signed=True)
-
-
 # --- LangGraph's checkpoints in SQLite: each holds the whole state of a thread, with all of its messages so far.
 #
 # Most checkpoints repeat what the next one has. Read are those of which something is missing later: the last one, the
@@ -193,6 +67,8 @@ _MAX_CHECKPOINTS = 20_000
 _MAX_READ = 64
 # The first message is looked at in each of them.
 _MAX_FIRST_BYTES = 64 * 1024
+# The state of a longer one is not held.
+_MAX_CHECKPOINT_BYTES = 64 * 1024 * 1024
 # Between the thread's name and that of a graph inside of the graph.
 _INSIDE = "\x1f"
 # Objects are stored as extensions `[module, class, fields, …]`: of Pydantic, 1 and 2.
@@ -210,6 +86,10 @@ _REFORM = datetime(1582, 10, 15, tzinfo=UTC)
 _EPOCH_TICKS = -int(_REFORM.timestamp()) * 10_000_000
 _object = msgspec.msgpack.Decoder(tuple[str, str, dict[Any, Any], str], ext_hook=lambda code, data: None)
 _short_object = msgspec.msgpack.Decoder(tuple[str, str, dict[Any, Any]], ext_hook=lambda code, data: None)
+# What stands inside is decoded one by one, if at all.
+_map = msgspec.msgpack.Decoder(dict[Any, msgspec.Raw])
+_list = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_extension = msgspec.msgpack.Decoder(msgspec.msgpack.Ext)
 
 
 class Stored(msgspec.Struct):
@@ -288,53 +168,44 @@ def _chosen(checkpoints: list[_Checkpoint]) -> tuple[list[_Checkpoint], set[str]
 
 
 def _checkpoint(db: sqlite3.Connection, rowid: int, name: object, parent: object) -> _Checkpoint:
-    messages, first = 0, ""
-    with db.blobopen("checkpoints", "checkpoint", rowid, readonly=True) as blob:
-        walker = Walker(blob)
-        try:
-            places = _lists(walker)
-            messages = sum(size for _, size in places)
-            for place, _ in places[:1]:
-                walker.go(place)
-                first = _key(_message(walker.value(_MAX_FIRST_BYTES)))
-        except MalformedError:
-            pass
-    return _Checkpoint(rowid, _text(name), _text(parent), messages, first)
+    lists = _lists(_state(db, rowid))
+    first = bytes(lists[0][0]) if lists else b""
+    key = _key(_message(first)) if len(first) <= _MAX_FIRST_BYTES else ""
+    return _Checkpoint(rowid, _text(name), _text(parent), sum(map(len, lists)), key)
 
 
 def _messages(db: sqlite3.Connection, rowid: int, max_line_bytes: int) -> Iterator[tuple[dict[str, Any] | None, int]]:
     """Each message of a checkpoint; None for one that can't be read, with its bytes if it is too long."""
+    state = _state(db, rowid)
+    if isinstance(state, int):
+        yield None, state
+        return
+    for each in _lists(state):
+        for message in each:
+            data = bytes(message)
+            yield (None, len(data)) if len(data) > max_line_bytes else (_message(data), 0)
+
+
+def _state(db: sqlite3.Connection, rowid: int) -> bytes | int:
+    """The state that a checkpoint holds; of one that is too long only how long it is."""
     with db.blobopen("checkpoints", "checkpoint", rowid, readonly=True) as blob:
-        walker = Walker(blob)
+        return blob.read() if len(blob) <= _MAX_CHECKPOINT_BYTES else len(blob)
+
+
+def _lists(state: bytes | int) -> list[list[msgspec.Raw]]:
+    """The messages in a state: those of the channel `messages`, else of all channels. None of a damaged one."""
+    found: dict[Any, list[msgspec.Raw]] = {}
+    try:
+        channels = _map.decode(_map.decode(state)["channel_values"]) if isinstance(state, bytes) else {}
+    except (KeyError, *UNREADABLE):
+        return []
+    for channel, value in channels.items():
         try:
-            for place, size in _lists(walker):
-                walker.go(place)
-                for _ in range(size):
-                    start = walker.at
-                    data = walker.value(max_line_bytes)
-                    yield _message(data), 0 if data else walker.at - start
-        except MalformedError:
-            yield None, 0
-
-
-def _lists(walker: Walker) -> list[tuple[int, int]]:
-    """Where the messages begin, and how many there are: those of the channel `messages`, else of all channels."""
-    found: dict[str, tuple[int, int]] = {}
-    for key in walker.names():
-        if key != "channel_values":
-            walker.skip()
+            messages = _list.decode(value)
+            if messages and _extension.decode(messages[0]).code in _OBJECTS:
+                found[channel] = messages
+        except UNREADABLE:
             continue
-        for channel in walker.names():
-            start = walker.at
-            head = walker.head()
-            if head.kind == "list" and head.size:
-                place = walker.at
-                first = walker.head()
-                if first.kind == "extension" and first.code in _OBJECTS:
-                    found[channel] = (place, head.size)
-            walker.go(start)
-            walker.skip()
-        break
     return [found["messages"]] if "messages" in found else list(found.values())
 
 
