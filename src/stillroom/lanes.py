@@ -213,11 +213,15 @@ def line_id(text: str) -> str:
     return _digest(" ".join(words(text)))[:10]
 
 
+#: A reference of a session's memory: `[1] …`.
+_NUMBERED = late(r"^\[\d+\]\s+")
+
+
 def line_key(line: str) -> str:
     """A short name for a line of the memory, without what consolidation adds to it: which tasks it is of, how often it
     was said, where it holds."""
     bare = _ADDED.sub("", line.strip().removeprefix("- ").removeprefix("* "))
-    return line_id(bare)
+    return line_id(_NUMBERED.sub("", bare))
 
 
 def _digest(text: str) -> str:

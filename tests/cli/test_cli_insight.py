@@ -1,4 +1,4 @@
-"""`why` and `coverage` as a person meets them: real processes after a real pass."""
+"""`why` as a person meets it: real processes after a real pass."""
 
 from __future__ import annotations
 
@@ -49,16 +49,3 @@ def test_after_a_pass_a_line_leads_to_the_words_of_the_person(environment: dict[
     line = answer["lines"][0]
     assert (line["origin"]["engine"], line["support"]) == ("offline", "quoted")
     assert {quote["who"] for quote in line["quotes"]} == {"user"}
-
-
-def test_coverage_of_real_sessions_is_told_in_shares(environment: dict[str, str], tmp_path: Path) -> None:
-    empty = stillroom("coverage", env=environment)
-    assert (empty.returncode, empty.stderr) == (0, "")
-    assert "none" in empty.stdout
-    assert not (tmp_path / ".stillroom").exists()
-    assert stillroom("run", "--backfill", "--now", NOW, env=environment).returncode == 0
-    done = stillroom("coverage", "--days", "3650", env=environment)
-    assert done.returncode == 0
-    assert "failures    3 of 3 (100%)" in done.stdout
-    coverage = json.loads(stillroom("coverage", "--days", "3650", "--json", env=environment).stdout)
-    assert coverage["amounts"]["files"] == {"total": 4, "extracted": 4, "folder": 4}

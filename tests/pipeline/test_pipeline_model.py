@@ -147,6 +147,26 @@ async def test_a_model_extracts_and_an_agent_consolidates(tmp_path: Path, codex_
     assert all(call.outcome == "ok" and call.usage.input_tokens for call in calls)
 
 
+@needs_shell
+@pytest.mark.anyio
+async def test_a_line_that_an_agent_words_anew_rests_on_what_it_was_made_of(
+    tmp_path: Path, codex_home: Path, clock: FixedClock
+) -> None:
+    anew = "Always run the tests with -q and show only the failures, not the full log."
+    handbook = f"{HANDBOOK}\n## User preferences\n\n- {anew} [Task 1]\n- Nobody ever said this sentence. [Task 1]\n"
+    with LoopbackModel(Script(write_both(handbook), Say("done"))) as server:
+        settings = settings_for(tmp_path, server)
+        memories = msgspec.structs.replace(settings.memories, extract_model="offline")
+        settings = msgspec.structs.replace(settings, memories=memories)
+        done = consolidated((await run(settings, clock)).consolidate)
+    assert done.fallback_reason is None
+    with Store.open(settings.database, clock=clock) as store:
+        rows = store.memory_lines.of(f"- {anew} [Task 1]")
+        assert {row.speaker for row in rows} == {"user"}
+        assert any("always run the tests with -q" in row.quote for row in rows)
+        assert store.memory_lines.of("- Nobody ever said this sentence. [Task 1]") == []
+
+
 @pytest.mark.anyio
 async def test_an_agent_that_can_not_be_started_is_told_apart_from_one_that_failed(
     tmp_path: Path, codex_home: Path, clock: FixedClock

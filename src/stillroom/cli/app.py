@@ -82,7 +82,6 @@ COMMANDS: dict[str, Command | Commands] = {
     ),
     "doctor": Command("stillroom.cli.doctor:doctor_command", _UPKEEP, "Find problems, and fix what is safe to fix."),
     "redact": Command("stillroom.cli.redact:redact_command", _UPKEEP, "Redact secrets in what is stored."),
-    "coverage": Command("stillroom.cli.coverage:coverage_command", _UPKEEP, "Show which sessions gave little."),
     "eval": Command("stillroom.cli.evaluate:eval_command", _UPKEEP, "Measure the quality of the memory."),
 }
 _GLOBAL = Group("Global options", sort_key=10)

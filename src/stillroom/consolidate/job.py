@@ -20,6 +20,7 @@ from stillroom.consolidate.engine import (
 )
 from stillroom.consolidate.judge import Judge
 from stillroom.consolidate.outcome import Failed, FailureStatus
+from stillroom.consolidate.sources import match_sources
 from stillroom.errors import HistoryError, MemoriesFound, StillroomError, StoreError, way_out
 from stillroom.lanes import Quarantined
 from stillroom.models import Allowance
@@ -327,9 +328,16 @@ class Job:
         """The same once the folder is written; what a person should know when the database can't take it."""
         try:
             self.succeed(selection)
+            self._note_sources(selection)
         except StoreError as error:
             return [f"the folder is written, but that could not be recorded: {told(error)}"]
         return []
+
+    def _note_sources(self, selection: Selection) -> None:
+        """What those lines rest on that were worded anew: a model's, and commands that work."""
+        files = [self.settings.root / path for path in (HANDBOOK, SUMMARY)]
+        texts = [file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()]
+        self.store.memory_lines.repeat(match_sources(texts, selection.on_disk))
 
     def pack_history(self) -> list[str]:
         """Keep the history small, once in many versions; what a person should know when that can't be done."""

@@ -309,4 +309,7 @@ def clean_draft(draft: Stage1Draft, redact: Redact) -> Stage1Draft | None:
         raw_memory=redact(draft.raw_memory),
         rollout_summary=redact(draft.rollout_summary),
         rollout_slug=redact(slug) if slug and slug.strip() else None,
+        sources=tuple(
+            msgspec.structs.replace(row, line=redact(row.line), quote=redact(row.quote)) for row in draft.sources
+        ),
     )

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from stillroom.lanes import line_key, quarantined
 from stillroom.store.database import Database
@@ -25,6 +25,12 @@ class MemoryLines:
         """What this line rests on, in whichever text it stands: what a person said first, then the newest."""
         with self._database.read() as db:
             return [MemoryLine(**values(row)) for row in execute(db, "list_memory_lines", line_key=line_key(line))]
+
+    def repeat(self, lines: Mapping[str, str]) -> None:
+        """Note that each line of `lines` rests on what the line beside it rests on: it says the same in other words."""
+        with self._database.write() as db:
+            for line, source in lines.items():
+                execute(db, "repeat_memory_line", line_key=line_key(line), source_key=line_key(source))
 
 
 def save(db: sqlite3.Connection, thread_id: str, draft: Stage1Draft) -> None:

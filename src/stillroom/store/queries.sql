@@ -1253,6 +1253,13 @@ WHERE thread_id = :thread_id;
 INSERT OR IGNORE INTO memory_lines (thread_id, line_key, speaker, line_no, quote, verdict)
 VALUES (:thread_id, :line_key, :speaker, :line_no, :quote, :verdict);
 
+-- repeat_memory_line --
+-- A line that a consolidating model wrote anew rests on what the line rests on that it was made of.
+INSERT OR IGNORE INTO memory_lines (thread_id, line_key, speaker, line_no, quote, verdict)
+SELECT thread_id, :line_key, speaker, line_no, quote, verdict
+FROM memory_lines
+WHERE line_key = :source_key;
+
 -- list_lines_of_thread --
 -- What all lines of a thread's output rest on.
 SELECT thread_id, line_key, speaker, line_no, quote, verdict
