@@ -59,7 +59,7 @@ slow: $(READY)  ## the tests that take longer: kill at every step, many processe
 	@$(BIN)/python -m pytest -m slow $(LONGEST) & half=$$!; \
 	$(BIN)/python -m pytest -m slow $(addprefix --ignore=,$(LONGEST) $(BROKEN)); rest=$$?; wait $$half && exit $$rest
 	@$(BIN)/python -m pytest -n 2 -m slow $(BROKEN) -k "$(TELLING)"
-	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 tests/rollouts
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 tests/sessions tests/rollouts
 
 broken: $(READY)  ## every command on homes that are broken in every way; PART=…: some of it, by name
 	@$(BIN)/python -m pytest -n 2 -m slow $(BROKEN) $(if $(PART),-k "$(PART)")

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from stillroom.rollouts.agents.claude_code.reader import discover, open_items
-from stillroom.rollouts.found import Found
+from stillroom.sessions.agents.claude_code.reader import discover, open_items
+from stillroom.sessions.discovery import Found
 from stillroom.thread import FileStamp
 
 MAX_LINE_BYTES = 8 * 1024 * 1024

@@ -24,11 +24,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.rollouts.agents.corpus import Sample, samples_of
+from tests.sessions.agents.corpus import Sample, samples_of
 
 from stillroom.homes import HOMES
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import open_thread, reader_of
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.readers import open_thread, reader_of
 from stillroom.thread import Thread
 
 MAX_LINE_BYTES = 8 * 1024 * 1024

@@ -23,11 +23,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stillroom.rollouts.policy import MEMORY_ITEMS
 from stillroom.rollouts.redact import redact
-from stillroom.rollouts.render import render_texts
-from stillroom.rollouts.stream import open_items
-from stillroom.rollouts.truncate import middle_truncate
+from stillroom.sessions.records import MEMORY_ITEMS
+from stillroom.sessions.render import render_texts
+from stillroom.sessions.stream import open_items
+from stillroom.sessions.truncate import middle_truncate
 from stillroom.testing.sessions import sample_rollout
 
 ROOT = Path(__file__).parents[1]

@@ -7,7 +7,7 @@ import pytest
 from stillroom.config import Memories, default_sources, load_settings
 from stillroom.errors import ConfigError
 from stillroom.homes import HOMES as CLIENT_HOMES
-from stillroom.rollouts.readers import reader_of
+from stillroom.sessions.readers import reader_of
 
 
 def write(home: Path, text: str) -> Path:

@@ -27,8 +27,8 @@ from tests.quality.labels import Labels, labels_of
 from stillroom.offline import model
 from stillroom.offline.features import Sentence, found_in
 from stillroom.offline.work import turns_of
-from stillroom.rollouts.events import Edit, Ran, Said, read_events
-from stillroom.rollouts.stream import open_items
+from stillroom.sessions.events import Edit, Ran, Said, read_events
+from stillroom.sessions.stream import open_items
 
 SESSIONS = Path("tests/quality/dev")
 SENTENCES = Path("tests/quality/sentence_sets")

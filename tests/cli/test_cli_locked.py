@@ -23,7 +23,7 @@ def test_a_session_in_a_locked_database_waits_for_the_next_pass_and_loses_no_ret
 ) -> None:
     for name in ("HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.setattr("stillroom.rollouts.agents.sqlite._TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr("stillroom.sessions.sqlite_source._TIMEOUT_SECONDS", 0.01)
     path = tmp_path / "opencode" / "opencode.db"
     path.parent.mkdir()
     with closing(sqlite3.connect(path, isolation_level=None)) as client:

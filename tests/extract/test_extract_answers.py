@@ -11,8 +11,8 @@ import pytest
 from stillroom.extract.attributed import attributed
 from stillroom.extract.form import filled_in
 from stillroom.lanes import is_out, quarantined
-from stillroom.rollouts.attribution import Attributor
-from stillroom.rollouts.events import Ran, Said
+from stillroom.sessions.attribution import Attributor
+from stillroom.sessions.events import Ran, Said
 from stillroom.store.records import Stage1Draft
 
 SESSIONS: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("answers.toml").read_text("utf-8"))["session"]

@@ -16,8 +16,8 @@ from stillroom.cli.rulings import why
 from stillroom.config import Source
 from stillroom.extract.outcome import Skipped, WithOutput
 from stillroom.extract.reading import count_thread
-from stillroom.rollouts.contents import chain_of
-from stillroom.rollouts.readers import open_thread
+from stillroom.sessions.dedup import chain_of
+from stillroom.sessions.readers import open_thread
 from stillroom.store import Question
 from stillroom.thread import Rest
 

@@ -11,7 +11,7 @@ from stillroom.errors import InvalidReply
 from stillroom.extract.prompt import input_prompt, prompt_tokens, prompt_version, system_prompt
 from stillroom.extract.reading import rollout_token_limit
 from stillroom.extract.schema import SCHEMA, Reply, parse_reply
-from stillroom.rollouts.rendered import Rendered
+from stillroom.sessions.rendered import Rendered
 from stillroom.template import render
 from stillroom.testing.strict import schema_fault
 from stillroom.thread import Thread

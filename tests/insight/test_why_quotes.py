@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stillroom.insight.why.claims import claim_of, weights
 from stillroom.insight.why.quotes import Search
-from stillroom.rollouts.item import Item
+from stillroom.sessions.item import Item
 
 WORDS = (
     "deploy",

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from tests.interop.codex_client import REPOSITORY, CodexServer, write_config
 
-from stillroom.rollouts.agents.codex import discover
-from stillroom.rollouts.events import Ran, Said, read_events
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.stream import open_items
+from stillroom.sessions.agents.codex import discover
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.events import Ran, Said, read_events
+from stillroom.sessions.stream import open_items
 from stillroom.testing import CallTool, LoopbackModel, RecordedRequest, Reply, Say
 from stillroom.thread import Thread
 

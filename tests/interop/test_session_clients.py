@@ -19,9 +19,9 @@ from tests.interop.terminal import Terminal
 
 from stillroom.errors import RolloutError
 from stillroom.homes import HOMES
-from stillroom.rollouts.events import Ran, Said, read_events
-from stillroom.rollouts.found import Found, Unchanged
-from stillroom.rollouts.readers import open_thread, reader_of
+from stillroom.sessions.discovery import Found, Unchanged
+from stillroom.sessions.events import Ran, Said, read_events
+from stillroom.sessions.readers import open_thread, reader_of
 from stillroom.testing import LoopbackModel, RecordedRequest, Reply, Say
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]

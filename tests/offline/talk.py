@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stillroom.offline import distil
-from stillroom.rollouts.events import Edit, Ran, Said
+from stillroom.sessions.events import Edit, Ran, Said
 from stillroom.thread import Thread
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from stillroom.offline import distil
-from stillroom.rollouts.events import Ran, Said
+from stillroom.sessions.events import Ran, Said
 from stillroom.store.records import Stage1Draft
 from stillroom.thread import Thread
 

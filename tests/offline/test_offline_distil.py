@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stillroom.offline import distil
 from stillroom.offline.draft import MAX_RAW_MEMORY_BYTES, MAX_SUMMARY_BYTES
-from stillroom.rollouts.events import Edit, Ran, Said
+from stillroom.sessions.events import Edit, Ran, Said
 from stillroom.thread import Thread
 
 THREAD = Thread(

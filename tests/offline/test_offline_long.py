@@ -7,7 +7,7 @@ import time
 import pytest
 
 from stillroom.offline import distil
-from stillroom.rollouts.events import Edit, Ran, Said
+from stillroom.sessions.events import Edit, Ran, Said
 from stillroom.thread import Thread
 
 THREAD = Thread(

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.rollouts.agents.corpus import CORPUS
+from tests.sessions.agents.corpus import CORPUS
 
 from stillroom.clock import FixedClock
 from stillroom.config import Settings, Source

@@ -10,10 +10,10 @@ import pytest
 from tests.quality.score import score
 
 from stillroom.offline import distil
-from stillroom.rollouts.agents import chat as reader
-from stillroom.rollouts.events import read_events
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import open_thread
+from stillroom.sessions.agents import chat as reader
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.events import read_events
+from stillroom.sessions.readers import open_thread
 
 CASES = Path(__file__).parent / "cases"
 LIMIT = 8 * 1024 * 1024

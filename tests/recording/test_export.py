@@ -15,10 +15,10 @@ from stillroom.config import Settings
 from stillroom.errors import RecordingError
 from stillroom.homes import Format
 from stillroom.recording.exporting.export import ExportFormat, export_thread, find_thread
-from stillroom.rollouts.events import Ran, Said, read_events
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import open_thread, reader_of
 from stillroom.rollouts.redact import redact
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.events import Ran, Said, read_events
+from stillroom.sessions.readers import open_thread, reader_of
 from stillroom.store import Store
 from stillroom.thread import FileStamp, Thread
 

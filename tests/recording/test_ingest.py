@@ -17,9 +17,9 @@ from stillroom.errors import RecordingError
 from stillroom.homes import Format
 from stillroom.recording.ingest import ingest_file
 from stillroom.recording.ingested import IngestReport
-from stillroom.rollouts.events import Ran, Said, read_events
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import open_thread, reader_of
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.events import Ran, Said, read_events
+from stillroom.sessions.readers import open_thread, reader_of
 from stillroom.store import Store
 from stillroom.thread import FileStamp, Thread
 

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stillroom import Recorder
-from stillroom.rollouts.events import Ran, Said, read_events
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import open_thread, reader_of
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.events import Ran, Said, read_events
+from stillroom.sessions.readers import open_thread, reader_of
 
 LIMIT = 8 * 1024 * 1024
 #: Nothing of these is a blank message, scaffolding, or looks like a secret.

@@ -14,7 +14,7 @@ import pytest
 
 from stillroom.errors import InvalidReply, ModelUnavailable
 from stillroom.models import StructuredRequest
-from stillroom.rollouts.stream import open_items
+from stillroom.sessions.stream import open_items
 from stillroom.stopping import Stop
 from stillroom.testing import (
     SAMPLE_MEMORY,

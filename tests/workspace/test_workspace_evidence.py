@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stillroom.rollouts.terms import stems, terms_of
+from stillroom.sessions.terms import stems, terms_of
 from stillroom.workspace.evidence import _is_supported
 
 SHOWN = """

@@ -22,7 +22,7 @@ from stillroom.extract.counting import count_threads
 from stillroom.extract.register import RegisterReport, register_threads
 from stillroom.homes import HOMES
 from stillroom.pausing import paused_since
-from stillroom.rollouts.found import Broken
+from stillroom.sessions.discovery import Broken
 from stillroom.store import Question, Standing, Store
 from stillroom.store.rules import State
 from stillroom.undoing.projects import obey_switches

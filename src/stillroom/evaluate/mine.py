@@ -19,9 +19,9 @@ from stillroom.evaluate.chats import content_words
 from stillroom.evaluate.labels import bullets_of, failure_bullets
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.projects.repository import Repository, identify, same_project
-from stillroom.rollouts.events import Ran, Said, read_events
-from stillroom.rollouts.pasted import own_sentences, own_words
-from stillroom.rollouts.readers import open_thread
+from stillroom.sessions.events import Ran, Said, read_events
+from stillroom.sessions.pasted import own_sentences, own_words
+from stillroom.sessions.readers import open_thread
 from stillroom.store import Store
 from stillroom.store.records import Stage1Output
 from stillroom.thread import Thread

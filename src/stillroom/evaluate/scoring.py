@@ -15,8 +15,8 @@ from pathlib import Path
 from stillroom.evaluate.labels import Labels, Verdict, judge, labels_of
 from stillroom.evaluate.scenario import Scenario, load, thread_of, write_rollout
 from stillroom.offline import distil
-from stillroom.rollouts.events import read_events
-from stillroom.rollouts.stream import open_items
+from stillroom.sessions.events import read_events
+from stillroom.sessions.stream import open_items
 from stillroom.store.records import Stage1Draft
 
 MAX_LINE_BYTES = 8 * 1024 * 1024

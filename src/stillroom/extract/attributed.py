@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from stillroom.lanes import Lane
-from stillroom.rollouts.attribution import Attributor
-from stillroom.rollouts.events import Ran, Said
+from stillroom.sessions.attribution import Attributor
+from stillroom.sessions.events import Ran, Said
 from stillroom.store.records import LineSource, Stage1Draft
 
 _SPEAKERS: dict[Lane, Literal["user", "assistant", "tool"]] = {

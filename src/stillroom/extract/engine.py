@@ -33,10 +33,10 @@ from stillroom.models import (
     StructuredRequest,
     open_structured,
 )
-from stillroom.rollouts.attribution import Attributor
-from stillroom.rollouts.echo import Echo
-from stillroom.rollouts.events import Ran, Said
 from stillroom.rollouts.redact import redact as redact_text
+from stillroom.sessions.attribution import Attributor
+from stillroom.sessions.events import Ran, Said
+from stillroom.sessions.feedback_filter import FeedbackFilter
 from stillroom.spending import Usage
 from stillroom.stopping import Stop
 from stillroom.store import Store
@@ -183,7 +183,7 @@ class ModelEngine:
         # What is compiled when it is first used is used here: the threads would each do it, all at once.
         self._output = settings.memories.extraction_output
         redact(system_prompt(self._output))
-        Echo(self._root)
+        FeedbackFilter(self._root)
         without_form(_EACH_KIND_OF_LINE)
         Attributor(list).marked(_EACH_KIND_OF_LINE)
 

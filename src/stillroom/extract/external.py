@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from stillroom.rollouts.item import Item
+from stillroom.sessions.item import Item
 
 _OUTSIDE = frozenset({"web_search_call", "tool_search_call", "tool_search_output"})
 _CALLS = frozenset({"function_call", "custom_tool_call"})

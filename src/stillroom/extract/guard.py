@@ -13,8 +13,8 @@ import msgspec
 
 from stillroom.clock import Clock
 from stillroom.config import OFFLINE, Settings
-from stillroom.rollouts.agents import codex
-from stillroom.rollouts.rate_limits import RateLimits, allows, newest_snapshot, parse_rate_limits
+from stillroom.sessions.agents import codex
+from stillroom.sessions.rate_limits import RateLimits, allows, newest_snapshot, parse_rate_limits
 from stillroom.store import Store
 
 

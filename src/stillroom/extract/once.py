@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from stillroom.config import StageOne
-from stillroom.rollouts.contents import chain_of
-from stillroom.rollouts.readers import open_thread
+from stillroom.sessions.dedup import chain_of
+from stillroom.sessions.readers import open_thread
 from stillroom.store import Store
 from stillroom.store.records import Told
 from stillroom.thread import Rest, Thread

@@ -12,7 +12,7 @@ from pathlib import Path
 from stillroom.config import ExtractionInput, ExtractionOutput
 from stillroom.extract import structured
 from stillroom.extract.schema import SCHEMA, SCHEMA_NAME
-from stillroom.rollouts.rendered import Rendered
+from stillroom.sessions.rendered import Rendered
 from stillroom.template import render
 from stillroom.thread import Thread
 

@@ -11,17 +11,17 @@ import msgspec
 from stillroom.config import ExtractionInput, StageOne
 from stillroom.extract.external import ExternalContext
 from stillroom.extract.outcome import ReadTotals
-from stillroom.rollouts.echo import Echo
-from stillroom.rollouts.events import Ran, Said, read_events
-from stillroom.rollouts.evidence import render_evidence
-from stillroom.rollouts.exchanges import without_exchanges
-from stillroom.rollouts.item import Item
-from stillroom.rollouts.readers import open_thread
-from stillroom.rollouts.render import render_string, render_texts
-from stillroom.rollouts.rendered import Rendered
-from stillroom.rollouts.stats import ReadStats
-from stillroom.rollouts.stream import Decoder, ItemStream
-from stillroom.rollouts.truncate import BYTES_PER_TOKEN
+from stillroom.sessions.dedup import without_exchanges
+from stillroom.sessions.events import Ran, Said, read_events
+from stillroom.sessions.evidence import render_evidence
+from stillroom.sessions.feedback_filter import FeedbackFilter
+from stillroom.sessions.item import Item
+from stillroom.sessions.readers import open_thread
+from stillroom.sessions.render import render_string, render_texts
+from stillroom.sessions.rendered import Rendered
+from stillroom.sessions.stats import ReadStats
+from stillroom.sessions.stream import Decoder, ItemStream
+from stillroom.sessions.truncate import BYTES_PER_TOKEN
 from stillroom.stopping import Stop
 from stillroom.store.records import ThreadRead
 from stillroom.thread import MemoryMode, Thread
@@ -66,7 +66,7 @@ def read_text(
 
     Raises `RolloutError`; `Stopped` when `stop` is asked for.
     """
-    external, echo = ExternalContext(), Echo(root)
+    external, echo = ExternalContext(), FeedbackFilter(root)
     with _opened(thread, stage, stop=stop).heard(echo.told.add_lines) as items:
         if form == "string" and not refuse_external and forgotten is None:
             rendered = render_texts(echo.texts(items.texts()), token_limit=token_limit, redact=redact)
@@ -93,7 +93,7 @@ def read_thread_events(
 ) -> ReadEvents:
     """Read what happened, already redacted, without what it was told of the memory at `root`, nor what it repeats of
     forgotten sessions. Raises `RolloutError`; `Stopped` when `stop` is asked for."""
-    external, measured, echo = ExternalContext(), _Measured(), Echo(root)
+    external, measured, echo = ExternalContext(), _Measured(), FeedbackFilter(root)
     with _opened(thread, stage, stop=stop).heard(echo.told.add_lines) as items:
         watched = external.watch(items) if refuse_external else items
         events = read_events(_redacted(echo.items(_known(measured.watch(watched), forgotten)), redact))

@@ -17,9 +17,9 @@ from stillroom.extract.own_sessions import OwnFolders
 from stillroom.extract.places import settle
 from stillroom.homes import HOMES
 from stillroom.progress import Progress, ProgressListener, silent
-from stillroom.rollouts.agents.scan import refreshed as refreshes_none
-from stillroom.rollouts.found import Broken, Discovery, Found, Unchanged
-from stillroom.rollouts.readers import reader_of
+from stillroom.sessions.discovery import Broken, Discovery, Found, Unchanged
+from stillroom.sessions.discovery import refreshed as refreshes_none
+from stillroom.sessions.readers import reader_of
 from stillroom.store import Store
 from stillroom.thread import FileStamp, Thread
 

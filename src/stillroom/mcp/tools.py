@@ -113,8 +113,8 @@ def here() -> str:
 
 def check_order(note: str) -> None:
     """Raises `InvalidRequest` for a note that tells agents to fetch, run or send something from or to a host."""
-    from stillroom.rollouts.directives import is_directive  # the lists take long to compile
-    from stillroom.rollouts.terms import is_address, terms_of
+    from stillroom.sessions.directives import is_directive  # the lists take long to compile
+    from stillroom.sessions.terms import is_address, terms_of
 
     for line in note.splitlines():
         if is_directive(line) and any(map(is_address, terms_of(line).names)):

@@ -11,7 +11,7 @@ from typing import Literal
 
 from stillroom.offline.sentences import clip, identifiers
 from stillroom.offline.work import Command, Outcome
-from stillroom.rollouts.events import Ran, Said
+from stillroom.sessions.events import Ran, Said
 from stillroom.store.records.outputs import LineSource
 
 LINE_CHARS = 480

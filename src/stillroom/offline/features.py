@@ -10,8 +10,8 @@ from typing import Literal
 from stillroom.offline import cues, shell
 from stillroom.offline.sentences import identifiers, sentences, share, size, terms
 from stillroom.offline.work import Fate, Turn, details, fates
-from stillroom.rollouts.events import Ran, Said
-from stillroom.rollouts.pasted import own_words
+from stillroom.sessions.events import Ran, Said
+from stillroom.sessions.pasted import own_words
 
 Features = dict[str, float]
 _ASKS = ("?", "？")

@@ -17,10 +17,10 @@ from stillroom.offline.sentences import clip, identifiers, sentences, share, siz
 from stillroom.offline.text import conflict
 from stillroom.offline.text.secrets import gives_secret, without_secrets
 from stillroom.offline.work import Failure, Turn
-from stillroom.rollouts.attribution import Attributor
-from stillroom.rollouts.events import Edit, Ran, Said
-from stillroom.rollouts.pasted import own_words
 from stillroom.rollouts.redact import redact
+from stillroom.sessions.attribution import Attributor
+from stillroom.sessions.events import Edit, Ran, Said
+from stillroom.sessions.pasted import own_words
 from stillroom.store.records import Stage1Draft
 from stillroom.thread import Thread
 

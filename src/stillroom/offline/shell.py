@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from stillroom.rollouts.events import Ran
+from stillroom.sessions.events import Ran
 
 _LOOKS = re.compile(
     r"^(?:ls|cat|bat|sed -n|nl|head|tail|grep|egrep|rg|ag|find|fd|df|du|pwd|echo|printf|which|type|wc|tree|stat|file"

@@ -10,9 +10,9 @@ from typing import Literal
 
 from stillroom.offline import shell
 from stillroom.offline.sentences import clip, identifiers, sentences
-from stillroom.rollouts.directives import is_directive
-from stillroom.rollouts.events import Edit, Ran, Said
-from stillroom.rollouts.pasted import own_words
+from stillroom.sessions.directives import is_directive
+from stillroom.sessions.events import Edit, Ran, Said
+from stillroom.sessions.pasted import own_words
 
 MAX_TURNS = 600
 """The first ones say what was wanted, the last ones what came of it."""

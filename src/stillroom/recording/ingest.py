@@ -20,11 +20,11 @@ from stillroom.recording.lines import Redact, encoded, item_payload, line, meta_
 from stillroom.recording.names import check_thread_id, file_id, private_folders, rollout_path
 from stillroom.recording.originator import Program, program_of, recorded_by
 from stillroom.recording.rollout_file import last_total
-from stillroom.rollouts.found import Broken, Found, Unchanged
-from stillroom.rollouts.meta import Git
-from stillroom.rollouts.readers import open_thread, reader_of
 from stillroom.rollouts.redact import redact
-from stillroom.rollouts.stats import ReadStats
+from stillroom.sessions.discovery import Broken, Found, Unchanged
+from stillroom.sessions.meta import Git
+from stillroom.sessions.readers import open_thread, reader_of
+from stillroom.sessions.stats import ReadStats
 from stillroom.spending import Usage
 from stillroom.store import Store
 from stillroom.thread import Thread

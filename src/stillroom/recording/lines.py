@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from stillroom.config import READING, StageOne
-from stillroom.rollouts.fragments import without_images
-from stillroom.rollouts.item import UNREADABLE
-from stillroom.rollouts.meta import Git
-from stillroom.rollouts.squeeze import Squeezer
+from stillroom.sessions.fragments import without_images
+from stillroom.sessions.item import UNREADABLE
+from stillroom.sessions.jsonl import Squeezer
+from stillroom.sessions.meta import Git
 from stillroom.spending import Usage
 
 Redact = Callable[[str], str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stillroom.rollouts.records import Records
+from stillroom.sessions.records import Records
 from stillroom.thread import Thread
 
 

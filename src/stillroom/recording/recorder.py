@@ -23,11 +23,11 @@ from stillroom.ending import mark_ended
 from stillroom.recording.lines import encoded, item_payload, line, meta_payload, usage_payload, whole_text
 from stillroom.recording.names import check_thread_id, file_id, find_rollouts, new_thread_id, rollout_path
 from stillroom.recording.rollout_file import RolloutFile, last_total
-from stillroom.rollouts.agents import made
-from stillroom.rollouts.item import Item
-from stillroom.rollouts.meta import Git
 from stillroom.rollouts.redact import redact as redact_text
-from stillroom.rollouts.speech import said_in
+from stillroom.sessions import normalize
+from stillroom.sessions.item import Item
+from stillroom.sessions.meta import Git
+from stillroom.sessions.speech import said_in
 from stillroom.spending import Usage
 
 Source = Literal["cli", "vscode", "exec"]
@@ -97,11 +97,11 @@ class Recorder:
         if self._parent:
             self.from_agent("\n".join(texts), author=self._parent)
         else:
-            self._made(made.said_by_user(*map(whole_text, texts)))
+            self._made(normalize.said_by_user(*map(whole_text, texts)))
 
     def assistant(self, text: str) -> None:
         """What the recorded agent said."""
-        self._made(made.said_by_assistant(whole_text(text)))
+        self._made(normalize.said_by_assistant(whole_text(text)))
 
     def from_agent(self, text: str, *, author: str = "") -> None:
         """What another agent said to this one: its task, or what a sub-agent found."""
@@ -117,7 +117,7 @@ class Recorder:
         """
         call_id = call_id or f"call_{uuid.uuid4().hex[:24]}"
         text = arguments.encode("utf-8", "replace") if isinstance(arguments, str) else encoded(arguments or {})
-        self._made(made.function_call(whole_text(name), text, whole_text(call_id)))
+        self._made(normalize.function_call(whole_text(name), text, whole_text(call_id)))
         return call_id
 
     def tool_result(self, call_id: str, output: Any, *, exit_code: int | None = None, ok: bool | None = None) -> None:
@@ -126,7 +126,7 @@ class Recorder:
         `exit_code` of a program that ran, else `ok`: whether it did what it was asked. Neither: nobody knows.
         """
         text = whole_text(output) if isinstance(output, str) else encoded(output).decode()
-        self._made(made.output(None, whole_text(call_id), text, exit_code=exit_code, ok=ok))
+        self._made(normalize.output(None, whole_text(call_id), text, exit_code=exit_code, ok=ok))
 
     def item(self, payload: dict[str, Any]) -> None:
         """Any `ResponseItem` of OpenAI's Responses API, as it is."""
@@ -186,7 +186,7 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _made(self, item: made.Made) -> None:
+    def _made(self, item: normalize.NormalizedItem) -> None:
         self._write("response_item", item_payload(item.raw, redact=self._redact))
 
     def _redact(self, text: str) -> str:

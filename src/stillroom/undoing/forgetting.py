@@ -18,8 +18,8 @@ import msgspec
 
 from stillroom.config import Settings
 from stillroom.errors import RolloutError
-from stillroom.rollouts.exchanges import exchanges
-from stillroom.rollouts.readers import open_thread
+from stillroom.sessions.dedup import exchanges
+from stillroom.sessions.readers import open_thread
 from stillroom.store import Store
 from stillroom.thread import Thread
 from stillroom.undoing import unfinished

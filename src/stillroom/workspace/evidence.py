@@ -9,8 +9,8 @@ import msgspec
 
 from stillroom.config import StageTwo
 from stillroom.lanes import Quarantined, Restated
-from stillroom.rollouts.directives import is_directive
-from stillroom.rollouts.terms import Terms, is_address, stems, terms_of
+from stillroom.sessions.directives import is_directive
+from stillroom.sessions.terms import Terms, is_address, stems, terms_of
 from stillroom.workspace.finding import Finding
 from stillroom.workspace.history import gather
 from stillroom.workspace.layout import may_publish

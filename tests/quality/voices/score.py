@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stillroom.rollouts.pasted import own_words
+from stillroom.sessions.pasted import own_words
 
 HERE = Path(__file__).parent
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import reader_of
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.readers import reader_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "recorder.md"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from stillroom import Recorder
-from stillroom.rollouts.events import Ran, Said, read_events
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import open_thread, reader_of
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.events import Ran, Said, read_events
+from stillroom.sessions.readers import open_thread, reader_of
 from stillroom.thread import Thread
 
 pytest.importorskip("agents.testing", reason="the extra `openai-agents` is not installed: `make adapters` runs this")

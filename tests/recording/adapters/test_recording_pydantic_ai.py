@@ -17,9 +17,9 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from stillroom import Recorder
 from stillroom.recording.adapters.pydantic_ai import Recording
-from stillroom.rollouts.events import Said, read_events
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.readers import open_thread, reader_of
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.events import Said, read_events
+from stillroom.sessions.readers import open_thread, reader_of
 from stillroom.thread import Thread
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 if TYPE_CHECKING:  # what reads sessions takes longer to import than all else that shows a quote
-    from stillroom.rollouts.provenance import Provenance
+    from stillroom.sessions.provenance import Provenance
 
 Reach = Literal["whole", "cut", "gone"]
 """How far a session was searched: all of it, its beginning, or not at all as its file is gone or can't be read."""

@@ -11,11 +11,11 @@ import re2
 from stillroom.errors import RolloutError
 from stillroom.insight.why.claims import Claim, folded, least_share, share, telling
 from stillroom.insight.why.quote import Quote, Reach
-from stillroom.rollouts.calls import Call, Output, read_call, read_output
-from stillroom.rollouts.item import UNREADABLE, Item
-from stillroom.rollouts.provenance import Provenance, provenance_of
-from stillroom.rollouts.readers import open_thread
-from stillroom.rollouts.speech import said_in
+from stillroom.sessions.calls import Call, Output, read_call, read_output
+from stillroom.sessions.item import UNREADABLE, Item
+from stillroom.sessions.provenance import Provenance, provenance_of
+from stillroom.sessions.readers import open_thread
+from stillroom.sessions.speech import said_in
 from stillroom.thread import Thread
 
 #: A piece of an item with less of the claim's words does not say it.

@@ -13,7 +13,7 @@ from stillroom.errors import RecallError
 from stillroom.folders import listed
 from stillroom.recall.browse.paging import page_length, take_page
 from stillroom.recall.browse.paths import components, opened_path, quoted, readable
-from stillroom.rollouts.truncate import BYTES_PER_TOKEN
+from stillroom.sessions.truncate import BYTES_PER_TOKEN
 
 #: What an entry costs beside its path when it is sent as JSON.
 _ENTRY_BYTES = 40

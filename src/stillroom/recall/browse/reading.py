@@ -10,7 +10,7 @@ from stillroom.config import LOOKUP, Lookup
 from stillroom.errors import InvalidRequest, PathRefused
 from stillroom.recall.browse.lines import skip_lines
 from stillroom.recall.browse.paths import opened_path, quoted, read_text, readable
-from stillroom.rollouts.truncate import middle_truncate
+from stillroom.sessions.truncate import middle_truncate
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

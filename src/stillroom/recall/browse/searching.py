@@ -14,7 +14,7 @@ from stillroom.recall.browse.matching import AnyQuery, Matcher, MatchMode
 from stillroom.recall.browse.paging import page_length, take_page
 from stillroom.recall.browse.paths import read_text, readable
 from stillroom.recall.browse.walk import Skipped, Walk
-from stillroom.rollouts.truncate import BYTES_PER_TOKEN, middle_truncate
+from stillroom.sessions.truncate import BYTES_PER_TOKEN, middle_truncate
 
 #: What a match costs beside its texts when it is sent as JSON.
 _MATCH_BYTES = 120

@@ -23,9 +23,9 @@ from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.recall.usage.citations import MemoryCitation, parse_memory_citation
 from stillroom.recall.usage.cited_lines import CitedLines
 from stillroom.recall.usage.uses import Cited, Folder, Looked, ThreadUses, handed_in, read_uses
-from stillroom.rollouts.found import Broken
-from stillroom.rollouts.readers import reader_of
 from stillroom.rollouts.redact import redact
+from stillroom.sessions.discovery import Broken
+from stillroom.sessions.readers import reader_of
 from stillroom.store import Store
 from stillroom.store.records import RecordedUse, Use
 from stillroom.thread import FileStamp, Thread

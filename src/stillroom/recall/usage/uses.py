@@ -13,10 +13,10 @@ import msgspec
 from stillroom.config import StageOne
 from stillroom.recall.usage.citations import MemoryCitation, parse_memory_citation
 from stillroom.recall.usage.usage_kinds import UsageKind, memories_usage_kinds_from_command, usage_kind_of_path
-from stillroom.rollouts.calls import Asked, Call, Output, read_call, read_output
-from stillroom.rollouts.item import UNREADABLE, Item
-from stillroom.rollouts.readers import open_thread
-from stillroom.rollouts.speech import said_in
+from stillroom.sessions.calls import Asked, Call, Output, read_call, read_output
+from stillroom.sessions.item import UNREADABLE, Item
+from stillroom.sessions.readers import open_thread
+from stillroom.sessions.speech import said_in
 from stillroom.thread import Thread
 
 _BLOCK = b"oai-mem-citation"

@@ -17,8 +17,8 @@ from stillroom.budget.adapters.openai_agents import usage_of
 from stillroom.recording.adapters.writing import Writing
 from stillroom.recording.lines import encoded
 from stillroom.recording.recorder import Recorder
-from stillroom.rollouts.agents.openai_agents import Records
-from stillroom.rollouts.stats import ReadStats
+from stillroom.sessions.agents.openai_agents import Records
+from stillroom.sessions.stats import ReadStats
 
 try:
     from agents import Session, SQLiteSession, TResponseInputItem

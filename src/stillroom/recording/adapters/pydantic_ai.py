@@ -18,8 +18,8 @@ from typing import Any
 from stillroom.budget.adapters.pydantic_ai import usage_of
 from stillroom.recording.adapters.writing import Writing
 from stillroom.recording.recorder import Recorder
-from stillroom.rollouts.agents.pydantic_ai import Records
-from stillroom.rollouts.stats import ReadStats
+from stillroom.sessions.agents.pydantic_ai import Records
+from stillroom.sessions.stats import ReadStats
 
 try:
     from pydantic_ai import RunContext

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from stillroom.errors import RecordingError
 from stillroom.recording.recorder import Recorder
-from stillroom.rollouts.agents.decoder import LineDecoder
+from stillroom.sessions.conversation import LineDecoder
 from stillroom.spending import Usage
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ import msgspec
 
 from stillroom.recording.lines import encoded, line, meta_payload
 from stillroom.recording.names import file_id
-from stillroom.rollouts.item import UNREADABLE, Item
-from stillroom.rollouts.meta import Git
+from stillroom.sessions.item import UNREADABLE, Item
+from stillroom.sessions.meta import Git
 from stillroom.thread import Thread
 
 # What Codex's own tools say of a call that failed without an exit code; its readers know it by these words.

@@ -19,10 +19,10 @@ from stillroom.recording.exporting.markdown import markdown
 from stillroom.recording.exporting.pieces import pieces
 from stillroom.recording.originator import program_of, recorded_by
 from stillroom.recording.rollout_file import last_total
-from stillroom.rollouts.found import Found
-from stillroom.rollouts.item import Item
-from stillroom.rollouts.readers import open_thread, reader_of
 from stillroom.rollouts.redact import redact
+from stillroom.sessions.discovery import Found
+from stillroom.sessions.item import Item
+from stillroom.sessions.readers import open_thread, reader_of
 from stillroom.spending import Usage
 from stillroom.store import Store
 from stillroom.thread import Thread, meant_by

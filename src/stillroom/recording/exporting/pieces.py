@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from stillroom.rollouts.calls import Call, Output, read_call, read_output
-from stillroom.rollouts.item import UNREADABLE, Item
-from stillroom.rollouts.speech import Message, Speaker, speeches
+from stillroom.sessions.calls import Call, Output, read_call, read_output
+from stillroom.sessions.item import UNREADABLE, Item
+from stillroom.sessions.speech import Message, Speaker, speeches
 
 _message = msgspec.json.Decoder(Message)
 _call = msgspec.json.Decoder(Call)
