@@ -44,7 +44,7 @@ def test_after_a_pass_a_line_leads_to_the_words_of_the_person(environment: dict[
     assert (done.returncode, done.stderr) == (0, "")
     assert "by the offline engine, release " in done.stdout
     assert "01a2273c-0036-7133-90f0-7698c74b216a  codex, in /home/dev/work/ledgerkit" in done.stdout
-    assert "(word for word): Good. In future always run the tests with -q" in done.stdout
+    assert ": In future always run the tests with -q" in done.stdout
     answer = json.loads(stillroom("why", "only the failures", "--json", env=environment).stdout)
     line = answer["lines"][0]
     assert (line["origin"]["engine"], line["support"]) == ("offline", "quoted")

@@ -11,7 +11,6 @@ from stillroom.clock import FixedClock
 from stillroom.config import Settings
 from stillroom.errors import InvalidRequest, NotFound, PathRefused
 from stillroom.insight.why.answer import Answer, Why
-from stillroom.insight.why.claims import claim_of, share, telling, weights
 from stillroom.insight.why.explaining import explain
 from stillroom.release import VERSION
 from stillroom.spending import ModelCall, Phase, Usage
@@ -29,7 +28,13 @@ BY_MODEL = "- Deploys wait for Zephyrine and are never pushed on a Friday. [Task
 INVENTED = "- The quantum flux capacitor overheats under moonlight. [Task 1]"
 MINE = "- Releases are tagged by Ottokar himself."
 
-DRAFT = Stage1Draft(raw_memory=f'- the user asked: "{SAID[:43]}"', rollout_summary="s", rollout_slug="s")
+WISH = LINE.removesuffix(" [Task 1]")
+DRAFT = Stage1Draft(
+    raw_memory=f"{WISH}\n{INVENTED.removesuffix(' [Task 1]')}",
+    rollout_summary="s",
+    rollout_slug="s",
+    sources=(LineSource(line=WISH.removeprefix("- "), speaker="user", line_no=5, quote=SAID),),
+)
 
 
 class House:
@@ -72,7 +77,7 @@ class House:
         (self.root / handbook).write_text("\n".join([*head, *body, *bullets, ""]), encoding="utf-8")
 
     def why(self, asked: str) -> Answer:
-        answer = explain(self.settings, self.store, asked, whole=True)
+        answer = explain(self.settings, self.store, asked)
         assert "ghp_" not in repr(answer)
         return answer
 
@@ -131,19 +136,12 @@ def test_a_quoted_line_leads_to_the_consolidation_its_cost_and_the_words_of_the_
     assert (origin.engine, origin.prompt, origin.release) == ("test:large", "abc123", "9.9")
     assert (origin.calls, origin.cost_usd) == (2, 1.25)
     (rests,) = why.rests_on
-    assert (rests.thread_id, rests.named, rests.share, rests.reach) == (house.thread_id, True, 1.0, "whole")
+    assert (rests.thread_id, rests.by_task) == (house.thread_id, False)
     assert (rests.engine, rests.prompt, rests.release, rests.cost_usd) == ("test:small", "def456", VERSION, 0.25)
     assert why.support == "quoted"
-    quote = why.quotes[0]
-    assert (quote.who, quote.verbatim, quote.line) == ("user", True, 5)
+    (quote,) = why.quotes
+    assert (quote.who, quote.line) == ("user", 5)
     assert quote.text.startswith("Never push on Fridays; wait for Zephyrine to be back, [REDACTED_SECRET")
-
-
-def test_a_line_in_other_words_is_found_by_those_that_tell_most(house: House) -> None:
-    why = house.one(house.line(BY_MODEL))
-    assert why.support == "quoted"
-    assert why.quotes[0].who == "user"
-    assert not why.quotes[0].verbatim
 
 
 def test_of_lines_that_fit_a_phrase_those_come_first_that_claim_something(house: House) -> None:
@@ -154,13 +152,24 @@ def test_of_lines_that_fit_a_phrase_those_come_first_that_claim_something(house:
 def test_a_session_that_is_switched_off_since_is_said_to_be(house: House) -> None:
     house.store.threads.set_memory_mode(house.thread_id, "disabled")
     (rests,) = house.one(house.line(LINE)).rests_on
-    assert (rests.switched_off, rests.engine, rests.reach) == (True, None, "whole")
+    assert (rests.switched_off, rests.engine) == (True, None)
 
 
 def test_a_line_that_nothing_says_is_said_to_be_so(house: House) -> None:
     why = house.one(house.line(INVENTED))
-    assert (why.support, why.quotes) == ("none", ())
-    assert [(each.named, each.share) for each in why.rests_on] == [(True, 0.0)]
+    assert (why.support, why.quotes) == ("unfound", ())
+    assert [each.thread_id for each in why.rests_on] == [house.thread_id]
+
+
+def test_of_a_line_of_which_nothing_was_noted_the_task_names_the_session(house: House) -> None:
+    why = house.one(house.line(BY_MODEL))
+    assert (why.support, why.quotes) == ("unknown", ())
+    assert [(each.thread_id, each.by_task) for each in why.rests_on] == [(house.thread_id, True)]
+
+
+def test_a_session_whose_file_is_gone_is_quoted_all_the_same(house: House) -> None:
+    house.rollout.unlink()
+    assert house.one(house.line(LINE)).support == "quoted"
 
 
 def test_of_what_was_there_when_the_history_began_nobody_knows_the_writer(house: House) -> None:
@@ -174,7 +183,7 @@ def test_of_what_was_there_when_the_history_began_nobody_knows_the_writer(house:
 
 def test_what_a_person_wrote_is_said_to_be_theirs_before_and_after_the_next_version(house: House) -> None:
     house.write(LINE, MINE)
-    assert (house.one(house.line(MINE)).origin.by, house.one(house.line(MINE)).support) == ("person", "none")
+    assert (house.one(house.line(MINE)).origin.by, house.one(house.line(MINE)).support) == ("person", "unknown")
     house.history.commit(house.root, with_trailers(EDITS, {"Stillroom-Run": "9-x"}), now=NOW + 90)
     house.write(MINE, LINE)  # the next consolidation moves it
     house.history.commit(house.root, with_trailers("Consolidate 1 threads", {"Stillroom-Run": "10-x"}), now=NOW + 99)
@@ -207,12 +216,6 @@ def test_lines_of_one_phrase_each_lead_to_the_version_that_brought_them(
     assert [each.origin.run for each in house.why("lanterns").lines] == ["0-x", "2-x"]
 
 
-def test_a_session_that_is_gone_leaves_what_was_extracted(house: House) -> None:
-    house.rollout.unlink()
-    why = house.one(house.line(LINE))
-    assert (why.support, why.quotes, why.rests_on[0].reach) == ("remembered", (), "gone")
-
-
 def test_citations_since_the_line_was_written_are_counted_for_its_sessions(house: House) -> None:
     for at in (NOW, NOW + 100, NOW + 200):
         use = Use(kind="citation", digest=str(at).encode(), nth=1, at=at, used=(house.thread_id,))
@@ -230,7 +233,7 @@ def test_a_phrase_finds_the_line_once_and_several_that_fit_as_well(house: House)
     skill.write_text("# Deploy\n\nAsk Zephyrine first.\n", encoding="utf-8")
     places = [(each.place.path, each.place.line) for each in house.why("zephyrine").lines]
     assert places == [("MEMORY.md", 18), ("MEMORY.md", 19), ("skills/deploy/SKILL.md", 3)]
-    assert house.one("skills/deploy/SKILL.md:3").support == "none"  # one word of three
+    assert house.one("skills/deploy/SKILL.md:3").support == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -248,10 +251,10 @@ def test_a_phrase_is_found_in_any_spelling_and_else_by_most_of_its_words(house: 
 
 
 def test_the_summary_leads_to_what_the_handbook_says(house: House) -> None:
-    short = '- the user asked: "Never push on Fridays; wait…" (in shop)'
+    short = f"{WISH} (in shop)"
     (house.root / "memory_summary.md").write_text(f"v1\n\n{short}\n", encoding="utf-8")
     why = house.one("memory_summary.md:3")
-    assert [(each.thread_id, each.named) for each in why.rests_on] == [(house.thread_id, False)]
+    assert [(each.thread_id, each.by_task) for each in why.rests_on] == [(house.thread_id, False)]
     assert why.support == "quoted"
 
 
@@ -284,7 +287,7 @@ def test_without_history_or_outputs_the_answer_says_so(tmp_path: Path) -> None:
     (settings.root / "MEMORY.md").write_text(f"{BY_MODEL}\n", encoding="utf-8")
     with Store.open(settings.database, clock=FixedClock(NOW * 1000)) as store:
         (why,) = explain(settings, store, "MEMORY.md:1").lines
-    assert (why.origin.by, why.support, why.rests_on) == ("unknown", "none", ())
+    assert (why.origin.by, why.support, why.rests_on) == ("unknown", "unknown", ())
 
 
 @pytest.mark.parametrize("damage", [lambda p: p.write_bytes(b"\0" * 50), lambda p: p.unlink()])
@@ -292,33 +295,3 @@ def test_a_damaged_history_costs_the_origin_only(house: House, damage: Callable[
     damage(house.settings.history / "refs" / "heads" / "main")
     why = house.one(house.line(LINE))
     assert (why.origin.by, why.support) == ("unknown", "quoted")
-
-
-def test_a_text_with_enough_of_the_words_has_one_of_the_telling_ones() -> None:
-    weighed = weights(("alpha", "beta", "gamma", "delta", "epsilon"), {"alpha": 100})
-    for text in ("beta gamma delta", "alpha epsilon gamma", "delta epsilon"):
-        assert (share(weighed, text) < 0.5) or any(word in text for word in telling(weighed, 0.5))
-    assert set(telling(weighed, 0.5)) < set(weighed)
-
-
-def test_scripts_without_spaces_are_compared_by_pairs() -> None:
-    claim = claim_of("- 金曜日にはデプロイしない [Task 1]")
-    assert claim.core == "金曜日にはデプロイしない"
-    weighed = weights(claim.words, {})
-    assert share(weighed, "わかった、金曜日にはデプロイしないでください") == 1.0
-    assert share(weighed, "テストを追加してください") < 0.2
-
-
-def test_what_was_noted_with_a_line_is_told_without_a_search(tmp_path: Path) -> None:
-    wish, invented = LINE.removesuffix(" [Task 1]"), INVENTED.removesuffix(" [Task 1]")
-    noted = LineSource(line=wish.removeprefix("- "), speaker="user", line_no=7, quote=SAID)
-    house = House(tmp_path, Stage1Draft(raw_memory=f"{wish}\n{invented}", rollout_summary="s", sources=(noted,)))
-    house.rollout.unlink()
-    told = house.one(house.line(LINE))
-    (quote,) = told.quotes
-    assert (told.support, quote.who, quote.line, quote.verbatim) == ("quoted", "user", 7, True)
-    assert "Zephyrine" in quote.text
-    assert [(each.thread_id, each.noted) for each in told.rests_on] == [(house.thread_id, True)]
-    unfound = house.one(house.line(INVENTED))
-    assert (unfound.support, unfound.quotes) == ("unfound", ())
-    house.store.close()

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from stillroom.cli.moment import moment
 from stillroom.cli.options import Flag, current_settings
 from stillroom.cli.output import Line, print_answer, print_json
 from stillroom.clock import SystemClock
 from stillroom.config import OFFLINE
-from stillroom.insight.why.answer import Answer, Rests, Support, Why
+from stillroom.insight.why.answer import Answer, Quote, Rests, Support, Why
 from stillroom.insight.why.asking import asking
 from stillroom.insight.why.origin import Origin
-from stillroom.insight.why.quote import Quote
 from stillroom.wording import many
 
 _COMMIT_CHARS = 10
 _SUPPORT: dict[Support, Line] = {
-    "remembered": ("yellow", "said by       what was extracted only: no session that could be read has these words"),
-    "unfound": ("yellow", "said by       nobody in these words: a model wrote it of the session"),
-    "none": ("red", "said by       nobody: no evidence supports this line"),
+    "unfound": ("yellow", "said by       nobody in these words: a model wrote it"),
+    "unknown": ("yellow", "said by       not noted: a person wrote it, or an earlier release"),
     "format": (None, "said by       the format: a heading, a count or a record claims nothing"),
 }
 
@@ -29,7 +26,6 @@ def why_command(
     line: str,
     /,
     *,
-    whole: Flag = False,
     json: Flag = False,
 ) -> int:
     """Explain a line of the memory: who wrote it, which sessions it rests on, who said so, how often it was cited.
@@ -44,8 +40,6 @@ def why_command(
     ----------
     line
         `FILE:LINE`, the file relative to the memory folder; or a phrase, of which the lines are explained that say it.
-    whole
-        Search long sessions to their ends, however long it takes. Default: the first 32 MB of each.
     json
         Print `{asked, lines, more_lines}` as JSON.
     """
@@ -56,7 +50,7 @@ def why_command(
         from stillroom.store import Store
 
         with Store.look(settings.database, clock=SystemClock(), limits=settings.database_limits) as store:
-            found = answer(asked, settings, store, whole=whole)
+            found = answer(asked, settings, store)
     if json:
         print_json(found)
         return 0
@@ -122,9 +116,9 @@ def _made_by(origin: Origin) -> str:
 
 def _sessions(why: Why) -> Iterator[Line]:
     if not why.rests_on:
-        yield "yellow", "rests on      no session: its block names none, and none has its words"
+        yield "yellow", "rests on      no session: none was noted, and its task names none"
     for each in why.rests_on:
-        yield ("dim" if each.share == 0 else None), f"rests on      {_session(each)}"
+        yield ("dim" if each.by_task else None), f"rests on      {_session(each)}"
     if why.more_sessions:
         yield None, f"              and {many(why.more_sessions, 'session')} more"
 
@@ -140,20 +134,11 @@ def _session(each: Rests) -> str:
         parts.append(f"extracted {moment(each.extracted_at)} by {each.engine}{prompt}{release}{cost}")
     if each.switched_off:
         parts.append("switched off since")
-    how = "named by its block" if each.named else "by its words"
-    parts.append("noted when it was stored" if each.noted else f"{how}, has {each.share:.0%} of them")
-    if each.reach == "gone":
-        parts.append("its file is gone")
-    elif each.reach == "cut":
-        parts.append("only its beginning was searched (`--whole`)")
-    elif each.reach is None:
-        parts.append("not searched, for want of time (`--whole`)")
+    if each.by_task:
+        parts.append("named by its task")
     return ", ".join(parts)
 
 
 def _quote(quote: Quote) -> str:
-    when = (
-        "" if quote.at_ms is None else f", {datetime.fromtimestamp(quote.at_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
-    )
-    how = "word for word" if quote.verbatim else f"{quote.share:.0%} of the words"
-    return f"{quote.who}{when}, line {quote.line:,} of {quote.thread_id} ({how}): {quote.text}"
+    where = f", line {quote.line:,}" if quote.line else ""
+    return f"{quote.who}{where} of {quote.thread_id}: {quote.text}"

@@ -8,15 +8,23 @@ import msgspec
 
 from stillroom.insight.why.origin import Origin
 from stillroom.insight.why.places import Place
-from stillroom.insight.why.quote import Quote, Reach
 
-Support = Literal["quoted", "remembered", "unfound", "none", "format"]
-"""A session says it, and is quoted; what was extracted says it, but no session that could be read does; a model wrote
-it, and its words were found with nobody in the session; nothing says it; or it is a heading, a count or a record."""
+Support = Literal["quoted", "unfound", "unknown", "format"]
+"""A session says it, and is quoted; a model wrote it, and its words were found with nobody in the session; nothing was
+noted of it, as a person wrote it, or an earlier release; or it is a heading, a count or a record."""
+
+
+class Quote(msgspec.Struct, frozen=True, kw_only=True):
+    """Words of a session that a line rests on."""
+
+    thread_id: str
+    who: Literal["user", "assistant", "agent", "harness", "tool"]
+    line: int  #: in the session's file, from 1; 0: not known
+    text: str  #: redacted
 
 
 class Rests(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that the line rests on, by its block or by its words."""
+    """A session that a line rests on."""
 
     thread_id: str
     #: "" where nothing is known of the thread any more.
@@ -24,12 +32,8 @@ class Rests(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = ""
     rollout_path: str = ""
     at: int | None = None  #: seconds; how far the session was extracted
-    #: The block of the line names it.
-    named: bool
-    #: It was noted when the line was stored; else it is found by the block or by the words.
-    noted: bool = False
-    #: Of the words of the line, what its raw memory has, from 0 to 1.
-    share: float
+    #: Only the task names it: nothing was noted of the line itself.
+    by_task: bool = False
     #: It is switched off since, for itself or with its project.
     switched_off: bool = False
     #: Who extracted it, and when; None: nothing is kept of it, or it is switched off.
@@ -40,8 +44,6 @@ class Rests(msgspec.Struct, frozen=True, kw_only=True):
     release: str | None = None
     #: Of its extraction; None: no model was called.
     cost_usd: float | None = None
-    #: None: it was not searched for the words.
-    reach: Reach | None = None
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +63,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What `stillroom why` tells. Times in seconds since 1970."""
+    """What `stillroom why` answers. Times in seconds since 1970."""
 
     asked: str
     lines: tuple[Why, ...]

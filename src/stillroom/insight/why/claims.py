@@ -1,21 +1,12 @@
-"""What a line of memory claims, as words that can be looked for in what sessions said.
-
-Where a line quotes, the quotes are what it rests on; the words around them are the format's. Everything else is
-compared by its words: how rare they are says how much they tell.
-"""
+"""What a line of memory claims, as words by which lines are found and told apart."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from stillroom.pattern import late
 
-#: What a text must share with a claim, by the weight of its words, to be taken for saying it; of few words all.
-SAYS_IT = 0.6
-_FEW_WORDS = 2
 #: Of a long line so much is looked at, and so many words are looked for: the first ones.
 _MOST_CHARS = 4000
 _MOST_WORDS = 40
@@ -39,8 +30,6 @@ _COMMON = frozenset(
 )
 _LEAST_CHARS = 4
 _ENDINGS = ("ings", "ing", "ed", "es", "s", "e")
-#: A word that so many texts have tells half of what one tells that a single text has.
-_HALVES = 16
 
 
 class Claim(NamedTuple):
@@ -102,35 +91,6 @@ def _stem(word: str) -> str:
             if word.endswith(ending) and len(word) - len(ending) >= _LEAST_CHARS:
                 return word[: -len(ending)]
     return word
-
-
-def weights(words: Iterable[str], met: Mapping[str, int]) -> dict[str, float]:
-    """How much each word tells: a long one more than a short one, one that many texts have less."""
-    return {word: min(len(word), 10) / (1 + math.log(max(met.get(word, 0), 1), _HALVES)) for word in words}
-
-
-def share(weighed: Mapping[str, float], text: str) -> float:
-    """How much of a claim a folded text has, from 0 to 1."""
-    whole = sum(weighed.values())
-    return sum(weight for word, weight in weighed.items() if word in text) / whole if whole else 0.0
-
-
-def least_share(weighed: Mapping[str, float], usual: float) -> float:
-    """How much a text must have of this claim."""
-    return usual if len(weighed) > _FEW_WORDS else 0.99
-
-
-def telling(weighed: Mapping[str, float], least: float) -> list[str]:
-    """The fewest words of which every text has one that has so much of the claim."""
-    chosen: list[str] = []
-    left = sum(weighed.values())
-    needed = left * least
-    for word, weight in sorted(weighed.items(), key=lambda entry: -entry[1]):
-        if left < needed:
-            break
-        chosen.append(word)
-        left -= weight
-    return chosen
 
 
 def claims_nothing(line: str, claim: Claim) -> bool:
