@@ -166,6 +166,7 @@ class _Session:
         kept = [one for one in self._users if one.score >= limits.evidence]
         self._replaced = {id(kept[at]): heir for at, heir in later.replaced(kept).items()}
         self._failures = work.failures(turns)
+        self._checked = any(run.command for turn in turns for run in turn.runs)
         self._lost = frozenset().union(*(fate.rows for fate in work.fates(turns)))
         self._used: set[int] = set()  #: the assistant's sentences that stand in the line of a failure
         self._lines: list[tuple[int, bool, Line]] = []  #: turn, is told, line
@@ -272,6 +273,8 @@ class _Session:
         limits = self._limits
         free = [one for one in self._helpers if id(one) not in self._used]
         known = [one for one in free if one.score >= limits.told_assistant and not one.features.get("s_plan")]
+        if not self._checked:
+            known = []  # where no command ran, nothing that the assistant says was seen to be so
         told = {id(one) for one in sorted(known, key=lambda one: -one.score)[:_MAX_KNOWN]}
         rest = [one for one in free if id(one) not in told and one.score >= limits.evidence_assistant]
         evidence = {id(one) for one in sorted(rest, key=lambda one: -one.score)[:_MAX_ASSISTANT_EVIDENCE]}
@@ -359,7 +362,7 @@ class _Session:
         fixed = {failure.passed_turn for failure in self._failures if failure.passed}
         for turn in self._turns:
             kept = self._kept_edits(turn.edits)
-            if not kept or turn.number in fixed:
+            if not kept or turn.number in fixed or not self._is_confirmed(turn):
                 continue
             mine = [
                 one
@@ -379,10 +382,22 @@ class _Session:
             self._used.update(map(id, mine))
             cause = " ".join(clip(one.text, 180) for one in mine)
             symptom = self._symptom(turn, terms(cause))
+            if symptom and not _reports(symptom):
+                continue
             sign = f' when "{clip(symptom.text, 110)}"' if symptom else ""
             text = clip(f'{_fix(kept)}{sign} (found by the assistant: "{cause}")', LINE_CHARS)
             asked = [(symptom.said, symptom.text)] if symptom else []
             self._tell(turn.number, Line("failure", text, (*asked, *((one.said, one.text) for one in mine))))
+
+    def _is_confirmed(self, turn: Turn) -> bool:
+        """Whether a command passed after the turn's first edit, or the person agrees next."""
+        edited = False
+        for run in turn.runs:
+            edited = edited or bool(run.edits)
+            if edited and run.command and shell.passed(run):
+                return True
+        after = self._turns[turn.number + 1 : turn.number + 2]
+        return bool(after and after[0].sentences and later.is_yes(after[0].sentences[0][0]))
 
     def _add_confirmed(self) -> None:
         """What the assistant advised in a talk, where the person says in their next words that it helped."""
@@ -449,6 +464,11 @@ class _Session:
             text = clip(" ".join(said), 300) + (f" [{checks[-1]}]" if checks else "")
             if text:
                 self._keep(turn.number, Line("step", text, ((finals[-1], " ".join(said)),)))
+
+
+def _reports(one: Sentence) -> bool:
+    """Whether a sentence says that something is wrong, rather than what is wished for."""
+    return bool(one.features.get("c_negative")) or work.tells_error(one.text)
 
 
 def _only_asks(one: Sentence) -> bool:

@@ -220,6 +220,11 @@ def error_line(output: str) -> str:
     return clip(re.sub(r"^(?:E\s+|→\s*)", "", text), ERROR_CHARS)
 
 
+def tells_error(text: str) -> bool:
+    """Whether a text speaks of an error, by the words of programs."""
+    return any(pattern.search(text) for pattern, _ in _ERRORS)
+
+
 def added(edits: Sequence[Edit]) -> list[str]:
     """Lines that the edits put in."""
     return [line[1:].strip() for edit in edits for line in edit.diff.splitlines() if line[:1] == "+" and len(line) > 4]

@@ -42,7 +42,9 @@ class Claim:
     changes: bool
     #: It begins a rule, with or without an older one: "from now on".
     begins: bool
-    #: Words of the subject that it is set against, or says to be over.
+    #: Words of the subject that it is set against: "pnpm, not yarn".
+    against: frozenset[str]
+    #: These, and what it says to be over: "tox is dead".
     refused: frozenset[str]
     #: The name that it chooses, by the family of the name: `{"node_packages": {"pnpm"}}`.
     choices: dict[str, frozenset[str]]
@@ -51,7 +53,7 @@ class Claim:
 
     @property
     def wanted(self) -> frozenset[str]:
-        return frozenset() if self.negative else self.subject - self.refused
+        return frozenset() if self.negative else self.subject.union(*self.choices.values()) - self.refused
 
     @property
     def topic(self) -> frozenset[str]:
@@ -64,7 +66,10 @@ def claim(text: str) -> Claim:
     """Read a sentence for comparison."""
     subject = _content(text)
     without_begin = cues.without("explicit", text)
-    refused = frozenset().union(*(words.content("".join(found)) for found in _REFUSED.findall(text)))
+    set_against = ["".join(found) for found in _REFUSED.findall(text)]
+    refused = frozenset().union(*map(words.content, set_against)) | {
+        name for name in map(words.folded, set_against) if name in cues.families()
+    }
     clauses = [part for part in _CLAUSE.split(text) if part]
     return Claim(
         text=text,
@@ -73,7 +78,8 @@ def claim(text: str) -> Claim:
         negative=cues.has("negative", _REFUSED.sub(" ", text)),
         changes=any(cues.has(kind, without_begin) for kind in ("undo", "changed", "ended")),
         begins=cues.has("explicit", text),
-        refused=(refused | _ended(clauses)) & subject,
+        against=refused,
+        refused=refused | (_ended(clauses) & subject),
         choices=_choices(text, refused),
         forbidden=tuple(_content(part) for part in clauses if cues.has("negative", part)),
     )
@@ -104,7 +110,7 @@ def _choices(text: str, refused: frozenset[str]) -> dict[str, frozenset[str]]:
     met |= {part for word in met for part in re.findall(r"[a-z0-9-]+", word) if not word.isascii()}
     found: dict[str, set[str]] = {}
     for name in met:
-        if (family := families.get(name)) and not words.content(name) & refused:
+        if (family := families.get(name)) and name not in refused and not words.content(name) & refused:
             found.setdefault(family, set()).add(name)
     return {family: frozenset(names) for family, names in found.items()}
 
@@ -203,4 +209,4 @@ def _is_one_choice(later: Claim, earlier: Claim) -> bool:
 
 def _are_opposite(one: Claim, other: Claim) -> bool:
     """Whether one wants what the other is set against."""
-    return bool(one.refused & other.wanted or other.refused & one.wanted)
+    return bool(one.against & other.wanted or other.against & one.wanted)
