@@ -113,6 +113,17 @@ def test_a_newer_wish_supersedes_an_older_one_and_says_so(tmp_path: Path) -> Non
     assert "always 80" not in summary
 
 
+def test_a_later_session_of_the_same_day_wins_too(tmp_path: Path) -> None:
+    old = output(1, wishes=["line length is always 80 characters"])
+    new = output(1, wishes=["from now on line length is 100 characters, no longer 80"])
+    new = msgspec.structs.replace(
+        new, thread_id=old.thread_id[:-1] + "f", source_updated_at=old.source_updated_at + 3600
+    )
+    handbook, _ = run(tmp_path / "m", [old, new])
+    [line] = [line for line in handbook.splitlines() if line.startswith("- ") and "line length" in line]
+    assert "from now on line length is 100" in line
+
+
 def day_of(out: Stage1Output) -> str:
     return datetime.fromtimestamp(out.source_updated_at, tz=UTC).date().isoformat()
 

@@ -98,6 +98,7 @@ def _life(measured: Life) -> list[Row]:
         ("what replaced it, given", _share(measured.newer_given, measured.replaced)),
         (f"growth over {many(len(measured.sizes) - 1, 'echo', 'echoes')}", f"{measured.growth:.2f}"),
         ("  statements", f"{first.statements} to {last.statements}"),
+        ("  bytes, with the list of each session's file", f"{first.bytes:,} to {last.bytes:,}"),
         ("bytes left after `forget`", f"{measured.residue:,} of {measured.words_before:,}"),
         ("  and after the passes that followed", f"{measured.returned:,}"),
     ]

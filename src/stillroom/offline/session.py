@@ -35,6 +35,7 @@ class Thresholds:
     told_beside: float = 0.5  #: for one next to a told sentence of the same message: they are said together
     told_ending: float = 0.4  #: for one that says that something is over
     told_assistant: float = 0.85
+    told_at_end: float = 0.9
     evidence: float = 0.12
     evidence_assistant: float = 0.25
     strong: float = 0.25  #: enough where a sentence says "always" or "never"; "from now on" needs no score at all
@@ -272,7 +273,7 @@ class _Session:
     def _add_assistant(self) -> None:
         limits = self._limits
         free = [one for one in self._helpers if id(one) not in self._used]
-        known = [one for one in free if one.score >= limits.told_assistant and not one.features.get("s_plan")]
+        known = [one for one in free if one.score >= self._enough_of_assistant(one) and not _narrates(one)]
         if not self._checked:
             known = []  # where no command ran, nothing that the assistant says was seen to be so
         told = {id(one) for one in sorted(known, key=lambda one: -one.score)[:_MAX_KNOWN]}
@@ -282,6 +283,10 @@ class _Session:
             if id(one) in told or id(one) in evidence:
                 line = Line("knowledge", f'The assistant found: "{clip(one.text, 360)}"', ((one.said, one.text),))
                 (self._tell if id(one) in told else self._keep)(one.turn, line)
+
+    def _enough_of_assistant(self, one: Sentence) -> float:
+        """More in the last message of a turn, which mostly lists what was made."""
+        return self._limits.told_at_end if one.features.get("final") else self._limits.told_assistant
 
     # What failed.
 
@@ -308,7 +313,7 @@ class _Session:
     def _causes(self, failure: Failure) -> list[Sentence]:
         """The assistant's sentences that tell why: said after the person's last word ahead of the pass, or taken up by
         it, and not refuted by the next one."""
-        start, end = failure.place, self._turn_end(failure.passed_turn)
+        start, end = failure.place, self._next_said(failure)
         for turn in self._turns[failure.turn + 1 : failure.passed_turn + 1]:
             first = turn.sentences[0][0] if turn.sentences else ""
             if not later.is_yes(first):
@@ -353,8 +358,12 @@ class _Session:
         line = f"- {one.text}"
         return self._attributor.marked(line) == line
 
-    def _turn_end(self, number: int) -> int:
-        turn = self._turns[number]
+    def _next_said(self, failure: Failure) -> int:
+        """Just behind the assistant's first message after the pass, in the same turn."""
+        turn = self._turns[failure.passed_turn]
+        for place, step in enumerate(turn.steps, turn.first):
+            if place > failure.passed_place and isinstance(step, Said):
+                return place + 1
         return turn.first + len(turn.steps)
 
     def _add_reported(self) -> None:
@@ -469,6 +478,17 @@ class _Session:
 def _reports(one: Sentence) -> bool:
     """Whether a sentence says that something is wrong, rather than what is wished for."""
     return bool(one.features.get("c_negative")) or work.tells_error(one.text)
+
+
+_NARRATES = re.compile(
+    r"(?:I|We)\b|(?:Started|Created|Updated|Added|Moved|Read)\b|.*\]\(/|.*\bI(?:['’]ll| will)\b"
+    r"|(?:Ich|Wir) \w+|J['’]ai\b|Je \w+|(?:He|Voy|Vamos|Vou|Ho|Abbiamo) \w+|Я \w+|我(?:已|会|将|把|先|来)?",
+)
+
+
+def _narrates(one: Sentence) -> bool:
+    """Whether it tells what the assistant did or is about to do."""
+    return bool(one.features.get("s_plan")) or _NARRATES.match(one.text) is not None
 
 
 def _only_asks(one: Sentence) -> bool:

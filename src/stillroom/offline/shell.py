@@ -16,6 +16,14 @@ _LOOKS = re.compile(
     r"|(?:npm|pnpm|yarn|pip|cargo|go|gh|brew|apt)"
     r" (?:ls|list|view|show|info|outdated|why|freeze|tree|search|env|version))\b"
 )
+#: A word of the shell's own language: a script, and no command of the project.
+_KEYWORD = re.compile(
+    r"^(?:for|while|until|if|elif|else|then|do|done|fi|case|esac|select|function)\b|^[{}()]|\(\)\s*\{"
+)
+_SETS = re.compile(
+    r"^(?:(?:export|local|declare|readonly)\s+)?\w+=(?:\"[^\"]*\"|'[^']*'|\$\(.*\)|\S*)$"
+    r"|^(?:break|continue|return|exit|shift|wait|trap|read|unset|exec)\b"
+)
 _CHORES = re.compile(
     r"^(?:mkdir|rm|cp|mv|ln|touch|chmod|chown|sed -i|tee|curl|wget|ssh|scp|rsync|open|xdg-open|kill|pkill|killall|tar"
     r"|unzip|zip|source|alias|gh (?:pr|issue|run|api)|apply_patch"
@@ -23,7 +31,7 @@ _CHORES = re.compile(
     r"|cherry-pick|tag|clean|apply))\b"
 )
 #: A program on the command line is no command of the project.
-_TYPED_IN = re.compile(r"^(?:python[\d.]*|node|ruby|perl|php|deno|bun)\b.*?\s(?:-c|-e|-r|-p|--eval)(?:\s|$)")
+_TYPED_IN = re.compile(r"^(?:perl -i|python[\d.]*|node|ruby|perl|php|deno|bun)\b.*?\s(?:-c|-e|-r|-p|--eval)(?:\s|$)")
 #: Runs that tell whether the work is right, or that a project needs to be worked on.
 VERIFIES = re.compile(
     r"(?<![a-z])(?:tests?|pytest|jest|vitest|rspec|ctest|check|lint|ruff|eslint|mypy|tsc|typecheck|clippy|vet|fmt|format|build"
@@ -36,6 +44,7 @@ _PREFIX = re.compile(
     r"^(?:(?:export )?\w+=(?:\"[^\"]*\"|'[^']*'|\S+)\s+"
     r"|(?:sudo|time|npx|uv run|poetry run|pnpm exec|bundle exec|pixi run|timeout \d+\w?)\s+)+"
 )
+_ELSEWHERE = re.compile(r"^git (?:-C \S+ |--git-dir[= ]\S+ |--no-pager |-c \S+ )+")
 _PIECES = re.compile(r"""((?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^'"&|;])+|\|(?!\|)|&(?!&))|(&&|\|\||;)""")
 _HAS_VERBS = frozenset(
     "npm pnpm yarn bun cargo go make just docker kubectl git python python3 node bash sh uv mix dotnet".split()  # noqa: SIM905
@@ -63,7 +72,7 @@ def unwrapped(command: str) -> str:
 
 @lru_cache(maxsize=4096)
 def parts(command: str) -> tuple[str, ...]:
-    """A command line split at `&&`, `||` and `;`. Nothing of scripts over several lines and heredocs.
+    """A command line split at `&&`, `||` and `;`. Nothing of scripts: several lines, heredocs, loops and conditions.
 
     >>> parts("cd api && make test; echo done")
     ('cd api', 'make test', 'echo done')
@@ -77,7 +86,14 @@ def parts(command: str) -> tuple[str, ...]:
             found.append("")
         else:
             found[-1] += text
-    return tuple(part for each in found if (part := each.strip()))
+    stripped = [part for each in found if (part := each.strip())]
+    return () if any(map(_KEYWORD.search, stripped)) else tuple(stripped)
+
+
+def is_loop(command: str) -> bool:
+    """Whether a line is a script with a loop or a condition: what failed in it is not known."""
+    pieces = [text.strip() for text, joint in _PIECES.findall(unwrapped(command)) if not joint]
+    return any(map(_KEYWORD.search, pieces))
 
 
 def base(part: str) -> str:
@@ -92,12 +108,17 @@ def base(part: str) -> str:
 
 def only_looks(part: str) -> bool:
     """Whether what it prints is read again when it is needed."""
-    return _LOOKS.match(_PREFIX.sub("", part)) is not None
+    return _SETS.match(part) is not None or _LOOKS.match(_bare(part)) is not None
+
+
+def _bare(part: str) -> str:
+    """A command without what it is started by, and `git` without the folder it is told to work in."""
+    return _ELSEWHERE.sub(r"git ", _PREFIX.sub("", part))
 
 
 def is_chore(part: str) -> bool:
     """Whether it keeps house or is for one moment: files moved, things committed or fetched, a program typed in."""
-    bare = _PREFIX.sub("", part)
+    bare = _bare(part)
     return _CHORES.match(bare) is not None or _TYPED_IN.match(bare) is not None
 
 

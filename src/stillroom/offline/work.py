@@ -21,7 +21,7 @@ ERROR_CHARS = 180
 _MAX_COMMANDS, _MAX_FAILURES, _MAX_FILES = 10, 12, 14
 _FAR = 400
 """A later run is looked for among so many steps."""
-_MOST_REMEDIES = 6
+_MOST_REMEDIES = 3
 """Where more commands ran between a failure and the pass, none of them is known to be the remedy."""
 Outcome = Literal["success", "partial", "fail", "uncertain"]
 _ERRORS = [
@@ -43,6 +43,12 @@ _NOISE = re.compile(
     r"|Tests? +\d|\| *\d+ *\||^\s*\d+ *\|"
 )
 _MAX_ERROR_LINES = 400
+_DENIED = re.compile(
+    r"Sandbox\(Denied|sandbox(?:ed)? (?:denied|error)|approval (?:denied|required)|Could not resolve host"
+    r"|Temporary failure in name resolution|Network is unreachable|ENOTFOUND|EAI_AGAIN",
+    re.IGNORECASE,
+)
+_DENIED_CHARS = 2000
 
 
 @dataclass(slots=True)
@@ -169,8 +175,10 @@ def failures(turns: Sequence[Turn]) -> list[Failure]:
     for at, (turn, place, run) in enumerate(steps):
         if isinstance(run, Ran) and run.command and at not in used and shell.passed(run) is False:
             telling = shell.telling(run.command)
-            if not telling and shell.parts(run.command):
-                continue  # a look that found nothing
+            if (not telling and shell.parts(run.command)) or shell.is_loop(run.command):
+                continue  # a look that found nothing, or a script of which nobody knows what failed
+            if _DENIED.search(run.output[:_DENIED_CHARS]):
+                continue  # the sandbox or the network, and nothing of the project
             telling = telling or [shell.unwrapped(run.command)]
             failure = Failure(
                 turn.number, place, clip(" && ".join(telling), COMMAND_CHARS), run, error_line(run.output)

@@ -37,11 +37,15 @@ class Line:
     kind: BulletKind
     text: str
     claim: Claim
-    day: str
+    moment: str  #: when the session ended that says it, ISO 8601
     tasks: list[int]
     #: The sessions that say it, by their references.
     sessions: list[str] = field(default_factory=list)
     supersedes: list[str] = field(default_factory=list)  #: `"old words", 2026-11-02`
+
+    @property
+    def day(self) -> str:
+        return self.moment[:10]
 
     def render(self, *, with_history: bool = True) -> str:
         #: A fork says again what its origin says, of the same task.
@@ -118,7 +122,7 @@ def _first_said(sessions: Sequence[Session]) -> dict[int, str]:
     for session in reversed(sessions):
         for task in session.tasks:
             lines = [
-                Line(kind, text, conflict.claim(said(text)), session.day, [], [])
+                Line(kind, text, conflict.claim(said(text)), session.moment, [], [])
                 for kind, bullets in task.bullets.items()
                 for text in bullets
             ]
@@ -141,7 +145,7 @@ def said(text: str) -> str:
 
 def _add(lines: list[Line], kind: BulletKind, text: str, session: Session, number: int) -> None:
     """Put a bullet to the line that says the same; sessions come newest first, and the newest words stay."""
-    line = Line(kind, text, conflict.claim(said(text)), session.day, [number], [session.reference])
+    line = Line(kind, text, conflict.claim(said(text)), session.moment, [number], [session.reference])
     known = next((each for each in lines if each.kind == kind and _says_the_same(each, line)), None)
     if known is None:
         lines.append(line)
@@ -205,11 +209,11 @@ def _named(name: str, ended: Sequence[Claim]) -> str:
 
 def _without_superseded(lines: Sequence[Line]) -> tuple[list[Line], list[Claim]]:
     """Newest first: a line that contradicts an older one takes its place and says so. With the claims that ended."""
-    ordered = sorted(lines, key=lambda line: line.day, reverse=True)
+    ordered = sorted(lines, key=lambda line: line.moment, reverse=True)
     kept: list[Line] = []
     ended: list[Claim] = []
     for line in ordered:
-        heir = next((k for k in kept if k.day > line.day and _ends(k, line)), None)
+        heir = next((k for k in kept if k.moment > line.moment and _ends(k, line)), None)
         if heir is None:
             kept.append(line)
         else:
@@ -237,14 +241,14 @@ def _endings(
     one where the memory says to run tox. What they said next goes with it when it is about the same."""
     found: list[Line] = []
     for session in sessions:
-        older = [line for line in lines if line.day < session.day]
+        older = [line for line in lines if line.moment < session.moment]
         number = next(at for at, (_, _, those, _) in enumerate(entries, 1) if session in those)
         taken = ""
         for at, quote in enumerate(session.aside):
             claim = conflict.claim(quote)
             if not claim.changes or quote == taken:
                 continue
-            line = Line("preference", f'the user said: "{quote}"', claim, session.day, [number], [session.reference])
+            line = Line("preference", f'the user said: "{quote}"', claim, session.moment, [number], [session.reference])
             ended = next((each for each in older if _ends(line, each)), None)
             if ended is None:
                 continue
@@ -303,7 +307,7 @@ def _commands(lines: Sequence[Line]) -> list[Line]:
         if command in found:
             found[command].tasks.extend(n for n in line.tasks if n not in found[command].tasks)
         else:
-            found[command] = Line("knowledge", command, conflict.claim(command), line.day, list(line.tasks))
+            found[command] = Line("knowledge", command, conflict.claim(command), line.moment, list(line.tasks))
     ranked = sorted(found, key=lambda command: (-len(found[command].tasks), -sum(runs[command].values())))[
         :_MAX_COMMANDS
     ]
