@@ -22,7 +22,6 @@ _WANTS = re.compile(
 )
 #: They look first whether it is there.
 LOOK_FIRST = {
-    "extract/workers.py": {"os.sched_getaffinity"},
     "folders.py": {"dir_fd="},
     "insight/doctor/places.py": {"os.fchmod"},
     "integrations/files.py": {"os.fchown", "os.fchmod"},

@@ -18,10 +18,8 @@ from stillroom.cli.report import print_report
 from stillroom.cli.signals import until_stopped
 from stillroom.clock import Clock, FixedClock, SystemClock
 from stillroom.errors import CommandLineError
-from stillroom.extract.workers import fork_workers
 from stillroom.pass_lock import take_pass_lock
 from stillroom.pipeline import Options, PipelineReport, Trigger, encode_report, run_pipeline
-from stillroom.store.rules.values import most_threads
 
 
 def run_command(
@@ -120,16 +118,9 @@ def run_command(
         take_pass_lock(str(settings.home))  # until this process ends, whether or not another one has it
     gc.freeze()  # what is loaded is no garbage: to look for some in it again and again takes a tenth of a pass
 
-    most = most_threads(settings.memories, take_all=options.take_all, max_threads=max_threads)
-
     def run(options: Options) -> PipelineReport:
-        with (
-            fork_workers(settings, clock, most_jobs=0 if dry_run else most) as workers,
-            progress_bars(wanted=not json) as listen,
-        ):
-            work = run_pipeline(
-                settings, trigger=trigger, options=options, clock=clock, workers=workers, on_progress=listen
-            )
+        with progress_bars(wanted=not json) as listen:
+            work = run_pipeline(settings, trigger=trigger, options=options, clock=clock, on_progress=listen)
             return asyncio.run(until_stopped(work))
 
     report = run(options)

@@ -77,8 +77,6 @@ class Memories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     consolidation_effort: Effort = "medium"
     #: Model calls in flight in phase 1.
     extract_concurrency: int = 8
-    #: Processes that share a pass of many threads; `0`: one for each core.
-    extract_processes: int = 0
     #: Tool calls of the consolidation agent that may run at once.
     consolidation_concurrency: int = 1
     #: What a model is given of a thread: one JSON `string`, or rows of `evidence` by worth.
@@ -130,7 +128,6 @@ CLAMPS: dict[str, tuple[int, int]] = {
     "ask_above_usd": (0, 1_000_000),
     "ask_above_weighted_tokens": (0, 4 * 10**12),
     "extract_concurrency": (1, 64),
-    "extract_processes": (0, 64),
     "consolidation_concurrency": (1, 16),
 }
 ALIASES = {"no_memories_if_mcp_or_web_search": "disable_on_external_context"}

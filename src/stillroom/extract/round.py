@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -12,9 +12,7 @@ from stillroom.config import Settings
 from stillroom.extract.engine import Engine
 from stillroom.extract.leases import Leases
 from stillroom.extract.outcome import Capped, Failed, LostLease, ThreadOutcome
-from stillroom.extract.thread_job import ExtractThread, extract_thread, fail, hand_back, refuse
-from stillroom.extract.workers import Seat, WorkerGone
-from stillroom.models import Allowance
+from stillroom.extract.thread_job import ExtractThread, extract_thread, hand_back, refuse
 from stillroom.pausing import paused_since, told_pause
 from stillroom.store import Store
 from stillroom.store.records import Stage1Claim
@@ -49,21 +47,18 @@ class Round:
         #: Why none of them is asked about any more.
         self._refused: str | None = None
 
-    async def run(self, engine: Engine, *, seats: Sequence[Seat] = (), allowance: Allowance | None = None) -> None:
-        """Extract all of them; `extract_concurrency` at a time, of these as many elsewhere as there are `seats`.
+    async def run(self, engine: Engine) -> None:
+        """Extract all of them, `extract_concurrency` at a time.
 
         Cancelling it stops what is at work, which is handed back with its leases.
         """
-        own = min(max(self._settings.memories.extract_concurrency - len(seats), 1), len(self._left))
+        at_once = min(max(self._settings.memories.extract_concurrency, 1), len(self._left))
         extract = partial(extract_thread, settings=self._settings, store=self._store, engine=engine)
-        tasks = [partial(self._work, extract)] * own
-        if allowance is not None:
-            tasks += [partial(self._work_elsewhere, seat, allowance) for seat in seats]
-        pool = ThreadPoolExecutor(len(tasks), thread_name_prefix="extract")
+        pool = ThreadPoolExecutor(at_once, thread_name_prefix="extract")
         try:
             async with asyncio.TaskGroup() as group:
                 beat = group.create_task(self._leases.keep())
-                threads = [self._loop.run_in_executor(pool, task) for task in tasks]
+                threads = [self._loop.run_in_executor(pool, self._work, extract) for _ in range(at_once)]
                 try:
                     await asyncio.wait(threads)
                 except asyncio.CancelledError:
@@ -85,17 +80,7 @@ class Round:
                 stop = self._leases.stop_of(claim)
                 self._end(claim, refuse(claim, stop, reason, settings=self._settings, store=self._store))
                 continue
-            try:
-                outcome = extract(claim, self._leases.stop_of(claim))
-            except WorkerGone:
-                reason = "the process that extracted it ended"
-                self._end(claim, fail(claim, reason, settings=self._settings, store=self._store))
-                return
-            self._end(claim, outcome)
-
-    def _work_elsewhere(self, seat: Seat, allowance: Allowance) -> None:
-        if seat.wait(while_there=lambda: bool(self._left)):
-            self._work(partial(seat.extract, allowance=allowance))
+            self._end(claim, extract(claim, self._leases.stop_of(claim)))
 
     def _next(self) -> Stage1Claim | None:
         try:

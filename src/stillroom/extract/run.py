@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 
 from stillroom import telemetry
 from stillroom.clock import Clock
@@ -14,7 +13,6 @@ from stillroom.extract.engine import Engine, open_engine
 from stillroom.extract.leases import Leases
 from stillroom.extract.outcome import Capped, Failed, Phase1Report, ThreadOutcome, make_report
 from stillroom.extract.round import Round
-from stillroom.extract.workers import Worker, begin_for, seats_of
 from stillroom.models import Allowance
 from stillroom.progress import Progress, ProgressListener, silent
 from stillroom.store import Store
@@ -37,14 +35,12 @@ async def run_phase1(
     sessions: frozenset[str] = frozenset(),
     engine: Engine | None = None,
     allowance: Allowance | None = None,
-    workers: Sequence[Worker] = (),
     on_progress: ProgressListener = silent,
 ) -> Phase1Report:
     """Extract what is finished and new, and report how each thread ended.
 
-    Where there is much to do, and an `allowance`, `workers` do some of the threads in other processes. Cancelling it
-    hands the open claims back. Raises `ConfigError` for a model that can't be used and `StoreError` when nothing can be
-    claimed; whatever happens to one thread is in the report.
+    Cancelling it hands the open claims back. Raises `ConfigError` for a model that can't be used and `StoreError` when
+    nothing can be claimed; whatever happens to one thread is in the report.
     """
     started = time.perf_counter()
     outcomes: list[ThreadOutcome] = []
@@ -76,12 +72,11 @@ async def run_phase1(
             tell()
             with Leases(store, settings.stage_one, claims) as leases:
                 # 2. Open the engine, now that there is something to do: the offline one, or one model for all.
-                begin_for(len(claims), workers)  # they open theirs meanwhile
                 if engine is None:
                     engine = await asyncio.to_thread(open_engine, settings, store, clock, allowance=allowance)
                 # 3. Extract some at a time, under a heartbeat; one that fails fails alone.
                 jobs = Round(settings, store, claims, leases, on_outcome=hear)
-                await jobs.run(engine, seats=seats_of(workers), allowance=allowance)
+                await jobs.run(engine)
             if any(
                 isinstance(outcome, Capped) or (isinstance(outcome, Failed) and outcome.refused) for outcome in outcomes
             ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -27,7 +27,6 @@ from stillroom.extract.guard import Guard, default_guard
 from stillroom.extract.prompt import prompt_version
 from stillroom.extract.register import register_threads
 from stillroom.extract.run import Phase1Report, run_phase1
-from stillroom.extract.workers import Worker, begin_for
 from stillroom.forecast import Forecast, forecast, may_need_consent, needs_consent
 from stillroom.models import Allowance, AllowanceReport, check_model
 from stillroom.pausing import paused_since, told_pause
@@ -56,10 +55,9 @@ async def run_pipeline(
     options: Options = Options(),
     clock: Clock | None = None,
     guard: Guard | None = None,
-    workers: Sequence[Worker] = (),
     on_progress: ProgressListener = silent,
 ) -> PipelineReport:
-    """Run one pass and return what came of it; `workers` (`fork_workers`) help where there is much to extract.
+    """Run one pass and return what came of it.
 
     Safe to call at any time and from many processes: leases in the state database keep threads and the consolidation
     single. Cancelling it leaves nothing half done. Raises `ConfigError` for a model that can't be used; everything else
@@ -99,7 +97,6 @@ async def run_pipeline(
             options=options,
             guard=guard or default_guard(settings, store, clock),
             worker_id=trigger.thread_id or f"stillroom-{os.getpid()}-{uuid.uuid4().hex[:8]}",
-            workers=workers,
             on_progress=on_progress,
         )
         report = await work.run()
@@ -123,7 +120,6 @@ class _Pass(msgspec.Struct, kw_only=True):
     options: Options
     guard: Guard
     worker_id: str
-    workers: Sequence[Worker]
     on_progress: ProgressListener
     #: Those that were asked for; empty: all.
     sessions: frozenset[str] = frozenset()
@@ -181,7 +177,6 @@ class _Pass(msgspec.Struct, kw_only=True):
         settings, store, options = self.settings, self.store, self.options
         threads = await register_threads(settings, store, on_progress=self.on_progress)
         self._put(threads=threads)
-        begin_for(threads.found, self.workers)  # what is new is likely to be extracted; they get ready meanwhile
         await asyncio.to_thread(store.threads.end, ended_sessions(str(settings.home)))
         self.sessions = await asyncio.to_thread(self._find_sessions)
         if reason := await gate_source(store, self.trigger):  # what the trigger is may only be known now
@@ -283,7 +278,6 @@ class _Pass(msgspec.Struct, kw_only=True):
             cwd=options.cwd,
             sessions=self.sessions,
             allowance=allowance,
-            workers=self.workers,
             on_progress=self.on_progress,
         )
 
