@@ -193,7 +193,11 @@ class ModelRefused(ModelError):
 
 
 class AccessRefused(ModelRefused):
-    """The provider does not take the key, or does not let it use this model: no other request would fare better."""
+    """The provider serves nobody with this key, account or model: no other request would fare better."""
+
+
+class QuotaExhausted(RateLimited, AccessRefused):
+    """The account has no quota left, or the provider asks for a wait that is longer than any of ours."""
 
 
 class InvalidReply(ModelError):

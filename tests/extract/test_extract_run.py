@@ -148,7 +148,7 @@ def test_nothing_durable_is_a_success_without_a_row(home: Home, reply: dict[str,
         (SendBytes(b'{"output": "none"}'), "not what `openai-responses` sends"),
         (StopShort(), "cut off"),
         (Refuse(), "refused"),
-        (Status(status=400, message="no such model"), "no such model"),
+        (Status(status=400, message="no such parameter"), "no such parameter"),
         (Status(status=500), "HTTP 500"),
         (Status(status=429), "HTTP 429"),
         (CutOff(Say(SAMPLE_MEMORY)), "ended before the reply did"),
@@ -190,14 +190,23 @@ def test_what_a_model_made_stays_when_a_later_answer_fails(home: Home):
     assert [output.engine for output in home.store.outputs.latest()] == ["loopback:model"]
 
 
-def test_a_wrong_key_spends_no_try_and_no_further_request(home: Home):
+@pytest.mark.parametrize(
+    ("trouble", "told"),
+    [
+        (Status(status=401, message="Incorrect API key", code="invalid_api_key"), "is the key right"),
+        (Status(status=404, message="The model `m` does not exist"), "memories.extract_model"),
+        (Status(status=429, message="quota", code="insufficient_quota"), "no quota left"),
+        (Status(status=429, message="slow down", headers={"retry-after": "3600"}), "asks to wait 3,600 s"),
+    ],
+)
+def test_a_providers_own_trouble_spends_no_try_and_no_further_request(home: Home, trouble: Status, told: str):
     for number in range(20):
         home.add(number, size_bytes=2000)
     home.change(extract_concurrency=1, max_rollout_age_days=0)
-    with LoopbackModel(Status(status=401, message="Incorrect API key", code="invalid_api_key")) as server:
+    with LoopbackModel(trouble) as server:
         report = home.run(server, backfill=True)
     assert (len(server.requests), report.failed, report.fallbacks) == (1, 20, 20)
-    assert "is the key right" in report.outcomes[0].reason
+    assert told in report.outcomes[0].reason
     with LoopbackModel() as server:
         assert home.run(server, backfill=True).with_output == 20
     assert {output.engine for output in home.store.outputs.latest()} == {"loopback:model"}

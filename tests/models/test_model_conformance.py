@@ -19,6 +19,7 @@ from stillroom.errors import (
     ModelError,
     ModelRefused,
     ModelUnavailable,
+    QuotaExhausted,
     RateLimited,
 )
 from stillroom.models import RateLimitSink, StructuredModel, StructuredRequest, open_structured
@@ -177,7 +178,7 @@ def test_a_provider_that_takes_no_schema_is_asked_in_words(opening):
 
 
 def test_a_busy_provider_is_asked_again_and_every_attempt_is_a_row(opening):
-    busy = Status(status=429, headers={"retry-after": "3600"}, code="rate_limit_exceeded")
+    busy = Status(status=429, headers={"retry-after": "0"}, code="rate_limit_exceeded")
     with opening([busy, Status(status=500), Status(status=503), Say(SAMPLE_MEMORY)]) as setup:
         assert len(setup.ask()) == 1
     assert setup.outcomes == ["rate_limited", "unavailable", "unavailable", "ok"]
@@ -202,7 +203,7 @@ def test_after_the_last_attempt_the_error_says_what_it_was(opening, status, erro
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_a_refused_request_is_not_tried_again(opening, status):
     with opening(Status(status=status, message="no")) as setup:
-        assert type(setup.fail()) is (AccessRefused if status in (401, 403) else ModelRefused)
+        assert type(setup.fail()) is (ModelRefused if status == 400 else AccessRefused)
     assert setup.outcomes == ["refused"]
 
 
@@ -210,8 +211,43 @@ def test_a_quota_that_is_used_up_is_not_tried_again(opening):
     with opening(Status(status=429, code="insufficient_quota", type="insufficient_quota")) as setup:
         if opening.dialect == "anthropic":
             pytest.skip("Anthropic says it with another status")
-        assert type(setup.fail()) is RateLimited
+        assert type(setup.fail()) is QuotaExhausted
     assert setup.outcomes == ["rate_limited"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "hinted"),
+    [
+        (Status(status=400, message="API key not valid. Please pass a valid API key."), "key"),
+        (Status(status=400, message="Your credit balance is too low to access the API."), "quota"),
+        (Status(status=402, message="Payment required"), "quota"),
+        (Status(status=429, message="Insufficient balance", code="1113"), "quota"),
+        (Status(status=400, message="The model `gpt-9` does not exist", code="model_not_found"), "extract_model"),
+        (Status(status=404, message="no such route"), "base_url"),
+        (Status(status=403, message="The key may not use this model."), "key"),
+    ],
+)
+def test_a_trouble_of_the_account_names_what_to_mend(opening, trouble, hinted):
+    with opening(trouble) as setup:
+        error = setup.fail()
+    assert isinstance(error, AccessRefused)
+    assert hinted in error.hint
+    assert len(setup.outcomes) == 1
+    assert "status_code" not in str(error) and "body:" not in str(error)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_wait_beyond_ours_is_not_tried_again(opening, status):
+    with opening(Status(status=status, message="slow down", headers={"retry-after": "3600"})) as setup:
+        error = setup.fail()
+    assert isinstance(error, AccessRefused)
+    assert "3,600 s" in str(error) and error.hint
+    assert len(setup.outcomes) == 1
+
+
+def test_a_text_that_moderation_refuses_says_nothing_of_the_next(opening):
+    with opening(Status(status=403, message="Your input was flagged by moderation")) as setup:
+        assert type(setup.fail()) is ModelRefused
 
 
 @pytest.mark.parametrize(

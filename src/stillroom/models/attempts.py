@@ -18,6 +18,7 @@ from stillroom.errors import (
     InvalidReply,
     ModelError,
     ModelRefused,
+    QuotaExhausted,
     RateLimited,
 )
 from stillroom.models.allowance import Allowance
@@ -174,6 +175,11 @@ async def await_with_retries(
 
 def pause_after(failed: Failed, number: int, stage: StageOne) -> float:
     """The seconds until the next attempt; `number` counts from 1. Raises the error if there is none."""
+    if failed.retryable and failed.retry_after is not None and failed.retry_after > stage.max_retry_pause_seconds:
+        raise QuotaExhausted(
+            f"{failed.error}; it asks to wait {failed.retry_after:,.0f} s",
+            hint="the next pass tries again; another model can be set in `memories.extract_model`",
+        )
     if not failed.retryable or number >= stage.request_attempts:
         raise failed.error
     return pause_seconds(failed, number, stage, jitter=random.random())

@@ -11,7 +11,14 @@ from typing import Any
 
 import msgspec
 
-from stillroom.errors import AccessRefused, ContextTooLong, ModelRefused, ModelUnavailable, RateLimited
+from stillroom.errors import (
+    AccessRefused,
+    ContextTooLong,
+    ModelRefused,
+    ModelUnavailable,
+    QuotaExhausted,
+    RateLimited,
+)
 from stillroom.models.attempts import Failed
 from stillroom.spending import Usage
 
@@ -31,10 +38,45 @@ _FORM_WORDS = re.compile(
 _FORM_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 _LOOKED_AT_BYTES = 4096
 #: A quota that is used up does not come back in a minute.
-_USED_UP_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "usage_limit_reached"})
+_USED_UP_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "exceeded_current_quota_error",
+        "insufficient_balance",
+        "usage_limit_reached",
+    }
+)
+_USED_UP_WORDS = re.compile(
+    r"credit balance|insufficient[ _](?:account )?(?:balance|credits?|funds|quota)|(?:out of|no|not enough) credits?\b"
+    r"|billing hard limit|account is (?:suspended|not active|deactivated)",
+    re.IGNORECASE,
+)
+_KEY_CODES = frozenset(
+    {"invalid_api_key", "authentication_error", "permission_error", "account_deactivated", "unauthenticated"}
+)
+_KEY_WORDS = re.compile(
+    r"api[ _-]?key (?:is )?(?:not valid|not found|invalid|expired|missing|required)"
+    r"|(?:invalid|incorrect|expired|missing|no|wrong) (?:api[ _-]?key|token|credentials)\b",
+    re.IGNORECASE,
+)
+_MODEL_CODES = frozenset({"model_not_found", "invalid_model", "model_not_available", "deploymentnotfound"})
+_MODEL_WORDS = re.compile(
+    r"\bmodels?\b.{0,120}\b(?:not (?:exist|found|available|loaded)|n't exist|unknown|decommissioned|deprecated)\b"
+    r"|\b(?:unknown|invalid|no such|unsupported) models?\b|not a valid model",
+    re.IGNORECASE | re.DOTALL,
+)
+#: Some refuse one text with the status of a wrong key.
+_CONTENT_WORDS = re.compile(r"moderation|flagged|content[ _]?(?:policy|filter)|safety", re.IGNORECASE)
+_REFUSED_STATUSES = frozenset({400, 401, 402, 403, 404, 410, 422})
 _TRANSIENT_STATUSES = frozenset({408, 409, 425})
 _TOO_LONG_STATUSES = frozenset({400, 413, 422})
 _MAX_MESSAGE_CHARS = 400
+
+_KEY_HINT = "is the key right, and may it use this model? It is read from the provider's variable or `api_key_env`"
+_MODEL_HINT = "check the model's name (`memories.extract_model`, `memories.consolidation_model`) and `base_url`"
+_QUOTA_HINT = "the account has no quota left: add some, or set another model (`memories.extract_model`)"
 
 
 class ProviderError(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +89,27 @@ class ProviderError(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def means_too_long(self) -> bool:
-        codes = {self.code, self.type}
-        return bool(codes & _TOO_LONG_CODES) or _TOO_LONG_WORDS.search(self.message) is not None
+        return self._says(_TOO_LONG_CODES, _TOO_LONG_WORDS)
+
+    @property
+    def means_used_up(self) -> bool:
+        return self._says(_USED_UP_CODES, _USED_UP_WORDS)
+
+    def _says(self, codes: frozenset[str], words: re.Pattern[str]) -> bool:
+        named = {self.code.lower(), self.type.lower()}
+        return bool(named & codes) or words.search(self.message) is not None
+
+    def access(self, status: int, told: str) -> AccessRefused | None:
+        """Why no request would fare better, with `told` as its words and what to mend; None: another one may."""
+        if status not in _REFUSED_STATUSES or self.means_too_long or _CONTENT_WORDS.search(self.message):
+            return None
+        if status == 402 or self.means_used_up:
+            return QuotaExhausted(told, hint=_QUOTA_HINT)
+        if self._says(_MODEL_CODES, _MODEL_WORDS):
+            return AccessRefused(told, hint=_MODEL_HINT)
+        if status in (401, 403) or self._says(_KEY_CODES, _KEY_WORDS):
+            return AccessRefused(told, hint=_KEY_HINT)
+        return AccessRefused(told, hint=_MODEL_HINT) if status in (404, 410) else None
 
 
 def parse_error(body: bytes) -> ProviderError:
@@ -66,9 +127,11 @@ def from_status(status: int, body: bytes, *, headers: Mapping[str, str], now: in
     error = parse_error(body)
     message = _message(f"HTTP {status}", error)
     if status == 429:
+        if error.means_used_up:
+            return Failed(error=QuotaExhausted(message, hint=_QUOTA_HINT))
         return Failed(
             error=RateLimited(message, hint="wait, or set fewer `extract_concurrency`"),
-            retryable=error.code not in _USED_UP_CODES and error.type not in _USED_UP_CODES,
+            retryable=True,
             retry_after=retry_after_seconds(headers, now=now),
         )
     if status in _TOO_LONG_STATUSES and (status == 413 or error.means_too_long):
@@ -79,9 +142,7 @@ def from_status(status: int, body: bytes, *, headers: Mapping[str, str], now: in
             return Failed(error=ContextTooLong(message))
         retry_after = retry_after_seconds(headers, now=now)
         return Failed(error=ModelUnavailable(message), retryable=True, retry_after=retry_after)
-    if status in (401, 403):
-        return Failed(error=AccessRefused(message, hint="is the key right, and may it use this model?"))
-    return Failed(error=ModelRefused(message))
+    return Failed(error=error.access(status, message) or ModelRefused(message))
 
 
 def from_failed_response(error: Mapping[str, Any], *, usage: Usage) -> Failed:

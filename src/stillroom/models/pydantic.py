@@ -32,13 +32,14 @@ from stillroom.errors import (
     InvalidReply,
     ModelRefused,
     ModelUnavailable,
+    QuotaExhausted,
     RateLimited,
 )
 from stillroom.models.attempts import Answered, Attempt, Failed, Recorder, after_trying, call_with_retries
 from stillroom.models.http1 import ReplyTooLarge
 from stillroom.models.names import Endpoint, PydanticName
 from stillroom.models.protocols import cut_off
-from stillroom.models.provider_errors import ProviderError, refuses_form, retry_after_seconds, wants_no_effort
+from stillroom.models.provider_errors import ProviderError, from_status, refuses_form, wants_no_effort
 from stillroom.models.rate_limits import RateLimitSink
 from stillroom.models.structured import OutputForm, StructuredReply, StructuredRequest
 from stillroom.spending import Usage
@@ -393,8 +394,16 @@ def failure_of(error: exceptions.AgentRunError, *, now: int) -> Failed:
     match error:
         case exceptions.ModelContextWindowExceededError():
             return Failed(error=ContextTooLong(message))
+        case exceptions.ModelHTTPError():
+            body = msgspec.json.encode(error.body, enc_hook=str)
+            failed = from_status(error.status_code, body, headers=error.headers or {}, now=now)
+            if failed.retryable and failed.retry_after is None:
+                return msgspec.structs.replace(failed, retry_after=error.retry_after)
+            return failed
         case exceptions.ModelQuotaExceededError():
-            return Failed(error=RateLimited(message))
+            return Failed(error=QuotaExhausted(message))
+        case exceptions.ModelAuthenticationError() | exceptions.ModelNotFoundError():
+            return Failed(error=AccessRefused(message))
         case exceptions.ModelRateLimitError():
             return Failed(error=RateLimited(message), retryable=True, retry_after=error.retry_after)
         case (
@@ -406,15 +415,6 @@ def failure_of(error: exceptions.AgentRunError, *, now: int) -> Failed:
             if ProviderError(message=message).means_too_long:
                 return Failed(error=ContextTooLong(message))
             return Failed(error=ModelUnavailable(message), retryable=True, retry_after=error.retry_after)
-        case exceptions.ModelHTTPError(status_code=status):
-            if status == 413 or (status in (400, 422) and ProviderError(message=message).means_too_long):
-                return Failed(error=ContextTooLong(message))
-            retry_after = error.retry_after or retry_after_seconds(error.headers or {}, now=now)
-            if status in (401, 403):
-                return Failed(error=AccessRefused(message))
-            if status in (408, 409, 425) or status >= 500:
-                return Failed(error=ModelUnavailable(message), retryable=True, retry_after=retry_after)
-            return Failed(error=ModelRefused(message))
         case exceptions.ContentFilterError() | exceptions.ModelRequestRejectedError():
             return Failed(error=ModelRefused(message))
         case exceptions.ModelAPIError() if not isinstance(error.__cause__, ValueError):
