@@ -1,4 +1,4 @@
-"""The guard over what Codex and the providers said of their limits (spec §1.3)."""
+"""The guard over what the providers said of their limits (spec §1.3)."""
 
 from __future__ import annotations
 
@@ -35,15 +35,26 @@ def decide(home: Home) -> tuple[bool, str]:
     return decision.allowed, decision.reason
 
 
+def test_the_quota_of_codexs_account_holds_no_model_back(home: Home) -> None:
+    codex_said(home, 100)
+    assert decide(home) == (True, "no rate limit is short")
+
+
 @pytest.mark.parametrize(("used", "allowed"), [(75, True), (75.1, False)])
-def test_what_codex_left_in_its_newest_session_decides(home: Home, used: float, allowed: bool) -> None:
-    codex_said(home, used)
+def test_the_last_answer_of_the_provider_decides(home: Home, used: float, allowed: bool) -> None:
+    provider = home.settings.memories.extract_model.partition(":")[0]
+    home.store.ledger.save_rate_limits(provider, json.dumps(limits(used)).encode(), NOW)
     assert decide(home)[0] is allowed
-    if not allowed:
-        assert decide(home)[1] == "Codex's newest session: less than 25 % of a rate limit is left"
 
 
-def test_so_does_the_last_answer_of_the_provider_of_either_role(home: Home) -> None:
+def test_a_reached_limit_is_told_by_its_name(home: Home) -> None:
+    provider = home.settings.memories.extract_model.partition(":")[0]
+    said = {**limits(1), "rate_limit_reached_type": "credits"}
+    home.store.ledger.save_rate_limits(provider, json.dumps(said).encode(), NOW)
+    assert decide(home) == (False, f"the last answer of `{provider}`: the rate limit `credits` is reached")
+
+
+def test_the_provider_of_either_role_decides_and_no_other(home: Home) -> None:
     home.change(consolidation_model="other:model")
     home.store.ledger.save_rate_limits("third", json.dumps(limits(99)).encode(), NOW)
     assert decide(home) == (True, "no rate limit is short")
@@ -53,8 +64,9 @@ def test_so_does_the_last_answer_of_the_provider_of_either_role(home: Home) -> N
     assert decide(home) == (True, "no rate limit is short")
 
 
-def test_rules_use_up_nothing(home: Home) -> None:
-    codex_said(home, 100)
+def test_the_offline_engine_uses_up_nothing(home: Home) -> None:
+    provider = home.settings.memories.extract_model.partition(":")[0]
+    home.store.ledger.save_rate_limits(provider, json.dumps(limits(100)).encode(), NOW)
     assert not decide(home)[0]
     home.change(extract_model=OFFLINE)
     assert decide(home) == (True, "no model is used")

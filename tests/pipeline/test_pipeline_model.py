@@ -404,15 +404,14 @@ async def test_a_lost_lease_stops_the_agent_and_leaves_the_folder(
 
 @pytest.mark.anyio
 async def test_a_short_quota_sends_nothing(tmp_path: Path, codex_home: Path, clock: FixedClock) -> None:
-    newest = next(codex_home.rglob("*01a2273c-30a7*.jsonl"))
     limits = {"limit_id": "codex", "primary": {"used_percent": 75.1, "window_minutes": 300, "resets_at": 1_800_000_000}}
-    event = {"type": "token_count", "info": None, "rate_limits": limits}
-    line = {"timestamp": "2026-11-29T12:16:30.000Z", "type": "event_msg", "payload": event}
-    with newest.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
     script = Script(Say("done"))
     with LoopbackModel(script) as server:
-        report = await run(settings_for(tmp_path, server), clock)
+        settings = settings_for(tmp_path, server)
+        provider = settings.memories.extract_model.partition(":")[0]
+        with Store.open(settings.database, clock=clock) as store:
+            store.ledger.save_rate_limits(provider, json.dumps(limits).encode(), clock.now())
+        report = await run(settings, clock)
         assert server.requests == []
     assert report.guard is not None
     assert not report.guard.allowed

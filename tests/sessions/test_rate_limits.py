@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stillroom.config import Reading
-from stillroom.sessions.rate_limits import RateLimits, Window, allows, newest_snapshot, parse_rate_limits
+from stillroom.sessions.rate_limits import RateLimits, Window, allows, parse_rate_limits
 
 NOW = 1_800_000_000
 _LATER = NOW + 3600
@@ -81,59 +78,6 @@ def test_no_shape_raises(odd: object) -> None:
     for value in (odd, table, [table]):
         limits = parse_rate_limits(json.dumps(value).encode(), at=NOW)
         allows(limits, min_remaining_percent=25, now=NOW)
-
-
-def _count(used: float | None, *, limit_id: str | None = "codex", timestamp: str = "2027-01-15T08:00:00.000Z") -> str:
-    primary = None if used is None else {"used_percent": used, "window_minutes": 300, "resets_at": _LATER}
-    limits = {"limit_id": limit_id, "primary": primary, "secondary": None, "rate_limit_reached_type": None}
-    return json.dumps(
-        {"timestamp": timestamp, "type": "event_msg", "payload": {"type": "token_count", "rate_limits": limits}}
-    )
-
-
-def _rollout(path: Path, *lines: str) -> Path:
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
-
-
-def _used(limits: RateLimits | None) -> float | None:
-    return None if limits is None or limits.primary is None else limits.primary.used_percent
-
-
-def test_the_last_snapshot_of_the_newest_file_counts(tmp_path: Path) -> None:
-    newer = _rollout(tmp_path / "b.jsonl", _count(10), _count(20), '{"type":"response_item"}', "torn {")
-    older = _rollout(tmp_path / "a.jsonl", _count(90))
-    assert _used(newest_snapshot([newer, older])) == 20
-
-
-def test_a_file_without_snapshots_gives_way_to_the_next(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe.jsonl"
-    os.mkfifo(pipe)
-    stub = _rollout(tmp_path / "stub.jsonl", '{"type":"session_meta"}', "token_count rate_limits")
-    older = _rollout(tmp_path / "a.jsonl", _count(90))
-    assert _used(newest_snapshot([tmp_path / "gone.jsonl", pipe, tmp_path, stub, older])) == 90
-
-
-def test_an_account_without_limits_is_not_held_by_an_older_one(tmp_path: Path) -> None:
-    newer = _rollout(tmp_path / "b.jsonl", _count(None))
-    older = _rollout(tmp_path / "a.jsonl", _count(90))
-    assert newest_snapshot([newer, older]) is None
-
-
-def test_codex_comes_before_other_limits(tmp_path: Path) -> None:
-    path = _rollout(tmp_path / "a.jsonl", _count(10), _count(95, limit_id="codex_other"))
-    assert _used(newest_snapshot([path])) == 10
-    only_other = _rollout(tmp_path / "b.jsonl", _count(94, limit_id="x"), _count(95, limit_id="x"))
-    assert _used(newest_snapshot([only_other])) == 95
-
-
-def test_only_the_ends_of_a_few_files_are_read(tmp_path: Path) -> None:
-    reading = Reading(rate_limit_files=2, rate_limit_tail_bytes=1000)
-    far = _rollout(tmp_path / "far.jsonl", _count(10), '{"x":"' + "a" * 1000 + '"}')
-    stub = _rollout(tmp_path / "stub.jsonl", "{}")
-    good = _rollout(tmp_path / "good.jsonl", _count(90))
-    assert newest_snapshot([far, stub, good], reading=reading) is None
-    assert _used(newest_snapshot([far, good], reading=reading)) == 90
 
 
 def test_snapshots_of_a_real_session_are_read() -> None:

@@ -196,10 +196,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     remembered_records: int = 1_000_000
     #: Other sessions that are searched for what a session copied: one that was resumed over and over has as many.
     copies_looked_at: int = 32
-    #: Newest rollouts in which the guard looks for rate limits: the last few sessions, of which one may be a stub.
-    rate_limit_files: int = 8
-    #: Bytes at the end of each; a turn writes a snapshot after every answer, and tool outputs between them are capped.
-    rate_limit_tail_bytes: int = 512 * 1024
 
 
 READING = Reading()

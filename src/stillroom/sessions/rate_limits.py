@@ -1,23 +1,11 @@
-"""What Codex last knew of the account's rate limits: the newest snapshot in its rollouts, and the guard's comparison.
-
-A snapshot is the `rate_limits` object of an `event_msg` of type `token_count`. Its shape varies between versions, so
-every field may be missing or odd.
-"""
+"""A snapshot of a provider's rate limits in Codex's shape, and the guard's comparison. Every field may be missing."""
 
 from __future__ import annotations
 
 import math
-import os
-import stat
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import msgspec
-
-from stillroom.config import READING, Reading
-from stillroom.sessions.timestamps import parse_timestamp
-from stillroom.system import READ
 
 CODEX_LIMIT_ID = "codex"
 #: The longest window that plans have. A snapshot that does not say when its windows end is forgotten after this.
@@ -43,11 +31,6 @@ class RateLimits(msgspec.Struct, frozen=True, kw_only=True):
     #: When it was taken, in seconds; None: unknown.
     at: int | None = None
 
-    @property
-    def says_nothing(self) -> bool:
-        """Written for accounts without limits, such as API keys."""
-        return self.primary is None and self.secondary is None and self.reached is None
-
 
 def allows(limits: RateLimits | None, *, min_remaining_percent: int, now: int) -> bool:
     """The guard's answer (spec §1.3). A window that has passed, or is not known, is no obstacle."""
@@ -59,26 +42,6 @@ def allows(limits: RateLimits | None, *, min_remaining_percent: int, now: int) -
         return False
     max_used = 100 - min(max(min_remaining_percent, 0), 100)
     return all(window.used_percent <= max_used for window in still_open)
-
-
-def newest_snapshot(paths: Iterable[Path], *, reading: Reading = READING) -> RateLimits | None:
-    """The last snapshot in the newest of `paths` that has any, the one for Codex before others. None: there is none.
-
-    `paths` come newest first; only a few are opened, and only their ends are read. Compressed ones are passed over:
-    Codex compresses what has been idle for days. The newest file that has snapshots decides, also when they are
-    empty: that account has no limits.
-    """
-    opened = 0
-    for path in paths:
-        if opened == reading.rate_limit_files:
-            return None
-        if path.suffix == ".zst":
-            continue
-        opened += 1
-        found = _last_in(_tail(path, reading.rate_limit_tail_bytes))
-        if found is not None:
-            return None if found.says_nothing else found
-    return None
 
 
 def parse_rate_limits(raw: bytes, *, at: int | None) -> RateLimits | None:
@@ -99,60 +62,6 @@ def parse_rate_limits(raw: bytes, *, at: int | None) -> RateLimits | None:
         reached=_reached(table.get("rate_limit_reached_type")),
         at=at,
     )
-
-
-class _Payload(msgspec.Struct, frozen=True):
-    type: str = ""
-    rate_limits: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Line(msgspec.Struct, frozen=True):
-    type: str = ""
-    timestamp: str = ""
-    payload: _Payload = _Payload()
-
-
-_line = msgspec.json.Decoder(_Line)
-
-
-def _last_in(tail: bytes) -> RateLimits | None:
-    other: RateLimits | None = None
-    for line in reversed(tail.split(b"\n")):
-        if b'"token_count"' not in line or b'"rate_limits"' not in line:
-            continue
-        try:
-            parsed = _line.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-        if parsed.type != "event_msg" or parsed.payload.type != "token_count":
-            continue
-        at_ms = parse_timestamp(parsed.timestamp.encode())
-        limits = parse_rate_limits(bytes(parsed.payload.rate_limits), at=None if at_ms is None else at_ms // 1000)
-        if limits is None:
-            continue
-        if limits.limit_id in (CODEX_LIMIT_ID, None):
-            return limits
-        other = other or limits
-    return other
-
-
-def _tail(path: Path, size: int) -> bytes:
-    """The last `size` bytes, without the line that they begin in. A file that can't be read has none."""
-    try:
-        descriptor = os.open(path, READ)
-    except OSError:
-        return b""
-    try:
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return b""
-            start = max(status.st_size - size, 0)
-            file.seek(start)
-            data = file.read(size)
-    except OSError:
-        return b""
-    return data if start == 0 else data.partition(b"\n")[2]
 
 
 def _is_open(resets_at: float | None, at: int | None, now: int) -> bool:
