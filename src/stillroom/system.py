@@ -89,6 +89,12 @@ def lock(file: int, *, shared: bool = False, wait: bool = False) -> bool:
     return True
 
 
+def give_way() -> None:
+    """Let another process run that waits for the processor."""
+    if hasattr(os, "sched_yield"):
+        os.sched_yield()
+
+
 def _lock_a_byte(file: int, *, wait: bool) -> bool:
     import msvcrt
 

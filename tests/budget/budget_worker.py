@@ -1,8 +1,9 @@
-"""A process that shares a ledger: `python budget_worker.py charge|spend|hold DATABASE AMOUNT`."""
+"""A process that shares a ledger: `python budget_worker.py charge|time|spend|hold DATABASE AMOUNT`."""
 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 from stillroom.budget import TurnAborted
@@ -14,6 +15,19 @@ def charge(budget: SharedBudget, times: int) -> None:
     """Charge one token, so many times."""
     for number in range(times):
         budget.record_usage(f"thread-{number % 3}", Usage(output_tokens=1))
+
+
+def time_charges(budget: SharedBudget, times: int) -> None:
+    """Once a line is read: charge one token, so many times; print the seconds that each took."""
+    budget.register("root")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    took = []
+    for _ in range(times):
+        began = time.perf_counter()
+        budget.record_usage("root", Usage(output_tokens=1))
+        took.append(time.perf_counter() - began)
+    print(*took)
 
 
 def spend(budget: SharedBudget, tokens: int) -> None:
@@ -36,6 +50,6 @@ def hold(budget: SharedBudget, tokens: int) -> None:
 
 
 if __name__ == "__main__":
-    work = {"charge": charge, "spend": spend, "hold": hold}[sys.argv[1]]
+    work = {"charge": charge, "time": time_charges, "spend": spend, "hold": hold}[sys.argv[1]]
     with SharedBudget.attach(Path(sys.argv[2]), tree_id="tree") as shared:
         work(shared, int(sys.argv[3]))

@@ -10,13 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from stillroom.budget import Reminder, RolloutBudgetConfig, TurnAborted
 from stillroom.clock import FixedClock
+from stillroom.config import BUDGET
 from stillroom.errors import BudgetError
 from stillroom.spending import Usage
-from stillroom.store import processes
+from stillroom.store import budget_rows, processes
 from stillroom.store.budgets import SharedBudget, shared_budgets
 
 pytestmark = pytest.mark.slow
@@ -102,6 +104,20 @@ def test_a_forked_process_shares_the_ledger(tmp_path: Path) -> None:
         assert budget.status().used == 7
 
 
+def test_32_processes_at_once_are_charged_in_turn(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite3"
+    with open_budget(path, limit=10**9) as budget:
+        workers = [start("time", path, 60) for _ in range(32)]
+        assert {worker.stdout.readline() for worker in workers if worker.stdout} == {"ready\n"}
+        for worker in workers:
+            assert worker.stdin is not None
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        took = sorted(float(line) for worker in workers for line in worker.communicate(timeout=100)[0].split())
+        assert budget.status().used == len(took) == 32 * 60
+    assert took[int(len(took) * 0.99)] <= 0.2
+
+
 def test_a_session_that_is_resumed_goes_on_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite3"
     with open_budget(path) as budget, budget.session("root") as session:
@@ -159,7 +175,22 @@ def test_a_tree_that_was_removed_is_told_so_and_charged_nothing(tmp_path: Path) 
         assert shared_budgets(path, limit=5) == ()
 
 
-def test_a_tree_that_nobody_used_for_a_quarter_is_deleted_when_one_is_opened(tmp_path: Path) -> None:
+def test_a_clock_that_jumps_ahead_deletes_no_tree_that_is_in_use(tmp_path: Path) -> None:
+    path, clock = tmp_path / "state.sqlite3", FixedClock(0)  # a machine that booted without a clock
+    with open_budget(path, clock=clock) as budget:
+        budget.record_usage("root", Usage(output_tokens=90))
+        clock.advance(seconds=1_800_000_000)
+        config = RolloutBudgetConfig(limit_tokens=50, reminder_at_remaining_tokens=())
+        SharedBudget.open(path, config, tree_id="another", clock=clock).close()
+        budget.record_usage("root", Usage(output_tokens=1))
+    with open_budget(path, clock=clock) as budget:
+        assert budget.remaining() == 9
+
+
+def test_a_tree_that_nobody_used_for_a_quarter_is_deleted_when_one_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget_rows, "BUDGET", msgspec.structs.replace(BUDGET, trees_kept=2))
     path, clock = tmp_path / "state.sqlite3", FixedClock(1_800_000_000_000)
     config = RolloutBudgetConfig(limit_tokens=50, reminder_at_remaining_tokens=())
 

@@ -14,6 +14,8 @@ class BudgetNumbers(msgspec.Struct, frozen=True, kw_only=True):
     max_lease_seconds: int = 7 * 24 * 3600
     #: A shared tree that nobody opened or charged for so long is deleted: nobody resumes a session after a quarter.
     tree_kept_days: int = 90
+    #: So many, the last used, are never deleted: a clock that jumps ahead makes every tree look old.
+    trees_kept: int = 256
     #: Calls under way that an adapter keeps in mind where its framework does not tell of cancelled ones.
     max_open_calls: int = 10_000
     #: Trees that `stillroom budget status` tells of, and threads of each that it prints: a screen or two.

@@ -58,7 +58,8 @@ def begin_tree(db: sqlite3.Connection, tree_id: str, config: RolloutBudgetConfig
     limit = units_of(config.limit)
     execute(db, "add_budget_node", tree_id=tree, thread_id="", parent_thread_id=None, limit_units=limit, now=now)
     execute(db, "use_budget_tree", tree_id=tree, now=now)
-    execute(db, "drop_unused_budget_trees", before=now - BUDGET.tree_kept_days * 24 * 3600)
+    before = now - BUDGET.tree_kept_days * 24 * 3600
+    execute(db, "drop_unused_budget_trees", before=before, kept=BUDGET.trees_kept)
 
 
 def config_of(db: sqlite3.Connection, tree_id: str) -> RolloutBudgetConfig | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self
 
@@ -22,6 +25,7 @@ from stillroom.store import budget_rows
 from stillroom.store.budget_rows import Hold, Lineage, Node
 from stillroom.store.database import Database
 from stillroom.store.processes import this_process
+from stillroom.system import LOCK_FILE, give_way, lock
 
 
 class SharedBudget:
@@ -68,7 +72,7 @@ class SharedBudget:
     @classmethod
     def within(cls, database: Database, config: RolloutBudgetConfig, *, tree_id: str, clock: Clock) -> Self:
         """As `open`, in a database that is open."""
-        with database.write() as db:
+        with _in_turn(database), database.write() as db:
             budget_rows.begin_tree(db, checked_thread_id(tree_id), config, now=clock.now())
             stored = budget_rows.config_of(db, tree_id)
         return cls(database, stored or config, tree_id=tree_id, clock=clock)
@@ -98,13 +102,13 @@ class SharedBudget:
         limit = None if limit_tokens is None else limit_units(limit_tokens)
         self._path(thread_id, parent=parent)
         if limit is not None:
-            with self._database.write() as db:
+            with self._write() as db:
                 budget_rows.lower_limit(db, self._tree_id, thread_id, limit)
 
     def record_usage(self, thread_id: str, usage: Usage, *, units: float | None = None) -> float:
         charge = self._weigh(usage) if units is None else provider_units(units)
         path = self._path(thread_id)
-        with self._database.write() as db:
+        with self._write() as db:
             stop = self._charge(db, path, charge)
         if stop:
             raise TurnAborted(stop)
@@ -125,7 +129,7 @@ class SharedBudget:
     def reserve(self, thread_id: str, tokens: float, *, lease_seconds: float | None = None) -> Reservation:
         units, lease_ms = reserved_units(tokens), lease_ms_of(lease_seconds)
         path, now_ms, reservation_id = self._path(thread_id), self._clock.now_ms(), str(uuid.uuid4())
-        with self._database.write() as db:
+        with self._write() as db:
             stop = self._stop(db, path) or self._refusal(db, path, units)
             if not stop:
                 hold = Hold(reservation_id, thread_id, units, now_ms + lease_ms, this_process())
@@ -136,7 +140,7 @@ class SharedBudget:
 
     def reserve_closing_answer(self, thread_id: str) -> Reservation | None:
         path = self._path(thread_id)
-        with self._database.write() as db:
+        with self._write() as db:
             exceeded = self._exceeded(self._nodes(db, path))
             if exceeded is None or exceeded.closing_given or not self._config.grace_tokens:
                 return None
@@ -163,14 +167,14 @@ class SharedBudget:
 
     def mark_reminder_delivered(self, reminder: Reminder) -> None:
         self._path(reminder.thread_id)
-        with self._database.write() as db:
+        with self._write() as db:
             delivered = self._node(db, reminder.thread_id).delivered
             delivery = after_delivery(reminder, delivered=delivered)
             budget_rows.set_delivery(db, self._tree_id, reminder.thread_id, delivery)
 
     def rearm_reminder(self, thread_id: str) -> None:
         self._path(thread_id)
-        with self._database.write() as db:
+        with self._write() as db:
             budget_rows.set_delivery(db, self._tree_id, thread_id, None)
 
     def status(self) -> BudgetStatus:
@@ -181,7 +185,7 @@ class SharedBudget:
     def settle_reservation(self, reservation: Reservation, usage: Usage, *, units: float | None = None) -> float:
         charge = self._weigh(usage) if units is None else provider_units(units)
         path = self._path(reservation.thread_id)
-        with self._database.write() as db:
+        with self._write() as db:
             budget_rows.drop_hold(db, reservation.reservation_id)
             stop = self._charge(db, path, charge)
         if stop and not reservation.closing:
@@ -189,7 +193,7 @@ class SharedBudget:
         return charge / PER_TOKEN
 
     def release_reservation(self, reservation: Reservation) -> None:
-        with self._database.write() as db:
+        with self._write() as db:
             budget_rows.drop_hold(db, reservation.reservation_id)
             if reservation.closing:
                 budget_rows.set_closing(db, self._tree_id, reservation.closing.scope, given=False)
@@ -205,12 +209,17 @@ class SharedBudget:
             if budget_rows.node(db, self._tree_id, checked_thread_id(thread_id)):
                 return self._walk(db, thread_id)
         above: Lineage = (None,) if parent is None or parent == thread_id else self._path(parent)
-        with self._database.write() as db:
+        with self._write() as db:
             self._node(db, None)  # a tree that was removed gets no threads
             now = self._clock.now()
             budget_rows.add_thread(db, self._tree_id, thread_id, parent=above[-1], now=now)
         with self._database.read() as db:
             return self._walk(db, thread_id)
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        with _in_turn(self._database), self._database.write() as db:
+            yield db
 
     # All below runs inside a transaction.
 
@@ -289,6 +298,22 @@ class SharedBudget:
             crossed_by=cap.crossed_by,
             threads={str(thread.thread_id): thread.own / PER_TOKEN for thread in threads},
         )
+
+
+@contextmanager
+def _in_turn(database: Database) -> Iterator[None]:
+    """Wait in the system's queue: SQLite's own waiting is a lottery, in which some of 32 processes wait for seconds."""
+    try:
+        file = os.open(database.path.with_name(database.path.name + "-turn"), LOCK_FILE, 0o600)
+    except OSError:  # a folder that can't be written: the database tells it better
+        yield
+        return
+    try:
+        lock(file, wait=True)
+        yield
+    finally:
+        os.close(file)
+        give_way()  # or the same process would be the next one, as long as it has the processor
 
 
 def shared_budgets(path: Path, *, limit: int, clock: Clock | None = None) -> tuple[BudgetStatus, ...]:

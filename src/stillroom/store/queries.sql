@@ -1140,12 +1140,18 @@ SET updated_at = max(updated_at, :now)
 WHERE tree_id = :tree_id AND thread_id = '';
 
 -- drop_unused_budget_trees --
--- With their threads and what they hold.
+-- With their threads and what they hold. A clock that jumps makes every tree old at once: the last used stay.
 DELETE FROM budget_trees
-WHERE EXISTS (
-    SELECT 1
-    FROM budget_nodes AS node
-    WHERE node.tree_id = budget_trees.tree_id AND node.thread_id = '' AND node.updated_at < :before
+WHERE tree_id IN (
+    SELECT old.tree_id
+    FROM (
+        SELECT node.tree_id, node.updated_at
+        FROM budget_nodes AS node
+        WHERE node.thread_id = ''
+        ORDER BY node.updated_at DESC, node.node_id DESC
+        LIMIT -1 OFFSET :kept
+    ) AS old
+    WHERE old.updated_at < :before
 );
 
 -- get_budget_tree --
