@@ -52,6 +52,11 @@ def test_what_the_sandbox_denies_is_no_failure_of_the_project() -> None:
     assert "git fetch" not in told(denied, run("make test"), run("git fetch --all"))
 
 
+def test_a_module_that_is_not_found_is_a_failure_with_its_cure() -> None:
+    missing = run("uv run pytest", good=False, output="E   ModuleNotFoundError: No module named 'tidelib'")
+    assert "Run `uv sync` when `uv run pytest` fails" in told(missing, run("uv sync"), run("uv run pytest"))
+
+
 def test_of_a_loop_nobody_knows_what_failed() -> None:
     loop = "for f in a b; do cat $f; done"
     assert "for f" not in told(run(loop, good=False, output="cat: a: No such file or directory"), run(loop))

@@ -44,9 +44,8 @@ _NOISE = re.compile(
 )
 _MAX_ERROR_LINES = 400
 _DENIED = re.compile(
-    r"Sandbox\(Denied|sandbox(?:ed)? (?:denied|error)|approval (?:denied|required)|Could not resolve host"
-    r"|Temporary failure in name resolution|Network is unreachable|ENOTFOUND|EAI_AGAIN",
-    re.IGNORECASE,
+    r"Sandbox\(Denied|[Ss]andbox(?:ed)? (?:denied|error)|approval (?:denied|required)|Could not resolve host"
+    r"|Temporary failure in name resolution|Network is unreachable|\bENOTFOUND\b|\bEAI_AGAIN\b"
 )
 _DENIED_CHARS = 2000
 
