@@ -334,7 +334,7 @@ def test_a_folder_without_a_record_keeps_what_is_not_of_our_shape(tmp_path: Path
 
 
 def test_at_the_cap_the_newest_and_the_most_used_stay(tmp_path: Path) -> None:
-    """`shared/cases/budget/newest_dropped.py`: inputs come oldest first, and the oldest were kept."""
+    """Inputs come oldest first, and the oldest were kept."""
     many = [output(n, wishes=[f"always call helper_{n} before module {n}"]) for n in range(2, 99)]
     oldest = output(1, wishes=["always use yarn in this repository"])
     used = output(0, wishes=["always answer in German"], used=3)

@@ -52,7 +52,7 @@ def plain_output(house: LifeHouse, number: int, *, cwd: str = "/home/a/shop") ->
 
 
 def test_a_preference_said_once_holds_however_long_nobody_cites_it(tmp_path: Path) -> None:
-    """`shared/cases/users/wish_expires_after_30_days.py`"""
+    """A wish was gone after 30 days."""
     house = LifeHouse(tmp_path)
     house.said(1, WISH, at=house.now - 2 * DAY)
     house.run()
@@ -67,7 +67,7 @@ def test_a_preference_said_once_holds_however_long_nobody_cites_it(tmp_path: Pat
 
 
 def test_a_backfill_keeps_all_that_it_extracts_and_the_forecast_says_how_much(tmp_path: Path) -> None:
-    """`shared/cases/users/backfill_older_than_30_days.py`"""
+    """What a backfill extracted was pruned by the next run."""
     house = LifeHouse(tmp_path)
     for number, days in enumerate((5, 20, 45, 90, 200, 400), 1):
         wish = f"From now on always use tool number {number} for building, never make."
@@ -153,7 +153,7 @@ def test_a_session_s_date_from_the_future_keeps_nothing_for_ever(tmp_path: Path)
 
 
 def test_a_session_that_its_client_ended_is_extracted_at_once(tmp_path: Path) -> None:
-    """`shared/cases/users/note_and_ended_session_wait.sh`, first half"""
+    """A note waited for the next consolidation."""
     house = LifeHouse(tmp_path, offline_idle_minutes=60)
     ended, open_ = house.said(1, WISH, at=NOW - 2), house.said(2, GERMAN, at=NOW - 2)
     assert house.run().extract.claimed == 0  # type: ignore[union-attr]
@@ -261,7 +261,7 @@ def test_marks_that_can_not_be_read_are_passed_over_and_the_file_stays_small(tmp
 
 
 def test_a_note_is_in_the_memory_after_the_next_pass_and_never_expires(tmp_path: Path) -> None:
-    """`shared/cases/users/note_and_ended_session_wait.sh`, second half"""
+    """A session that its client had ended waited for hours."""
     house = LifeHouse(tmp_path)
     house.said(1, WISH)
     house.run()
